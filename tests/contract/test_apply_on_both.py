@@ -14,7 +14,7 @@ from konverge.errors import AlreadyExists, ApplyConflict, Invalid
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import ConfigMap, Namespace, Secret, Service
 from konverge.objects import Unstructured, from_wire, full_object, kind_of
-from konverge.reconcile.prune import AppliedObjects, prune
+from konverge.reconcile import AppliedObjects, prune
 from konverge.testing import ControlPlane
 from konverge_cluster.embedded_server import EmbeddedServer
 

@@ -33,9 +33,7 @@ class ApplyRig:
         self.others = plain.using(field_manager="other-client", namespace=namespace)
         self.sent: list[str] = []
         self.client = (
-            plain.using(namespace=namespace)
-            .with_write_listener(self._record_write)
-            .with_observers(self._record_request)
+            plain.using(namespace=namespace).with_write_listener(self.record_write).with_observers(self._record_request)
         )
         self.applier = self.restarted()
 
@@ -44,6 +42,10 @@ class ApplyRig:
         self.last_applied = LastApplied()
         self.applier = Applier(self.client, self.cache, field_manager=MANAGER, last_applied=self.last_applied)
         return self.applier
+
+    def with_client(self, client: Client) -> Applier:
+        """Return an applier with the same state that writes with another client."""
+        return Applier(client, self.cache, field_manager=MANAGER, last_applied=self.last_applied)
 
     def key(self, name: str) -> Key:
         return Key(self.namespace, name)
@@ -69,7 +71,8 @@ class ApplyRig:
     def _record_request(self, record: RequestRecord) -> None:
         self.sent.append(record.verb)
 
-    def _record_write(self, write: WriteEvent) -> None:
+    def record_write(self, write: WriteEvent) -> None:
+        """Record a write of the operator in the cache."""
         if write.verb == "delete":
             self.cache.record_delete(write.kind, write.key, write.response, version=write.base_version)
         else:

@@ -115,7 +115,8 @@ def call_controllers(names: Names) -> None:
     from konverge import controller_for
 
     spec = names["GreetingSpec"](text="hello")
-    for controller in (names["simple"], controller_for(names["Greeting"]).build(names["External"]())):
+    external = controller_for(names["Greeting"]).build(names["External"]())
+    for controller in (names["simple"], names["accounts"], external):
         run_in_virtual_time(operate(names["Greeting"](metadata=ObjectMeta(name="hello"), spec=spec), controller))
     for controller in (names["letters"], names["short"]):
         run_in_virtual_time(_sign_letter(names, controller))

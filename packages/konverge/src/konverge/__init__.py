@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from konverge.errors import Conflict as Conflict
     from konverge.errors import KonvergeError as KonvergeError
     from konverge.errors import NotFound as NotFound
+    from konverge.errors import Retry as Retry
     from konverge.errors import TerminalError as TerminalError
     from konverge.manager import Manager as Manager
     from konverge.manager import Operator as Operator
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from konverge.objects import Resource as Resource
     from konverge.objects import Unstructured as Unstructured
     from konverge.objects import field as field
+    from konverge.objects import is_ready as is_ready
     from konverge.objects import set_condition as set_condition
     from konverge.reconcile import Context as Context
     from konverge.reconcile import Reconciler as Reconciler
@@ -63,7 +65,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "konverge.client": ("Client", "load_config"),
     "konverge.controller": ("Controller", "controller_for"),
-    "konverge.errors": ("ApiError", "Conflict", "KonvergeError", "NotFound", "TerminalError"),
+    "konverge.errors": ("ApiError", "Conflict", "KonvergeError", "NotFound", "Retry", "TerminalError"),
     "konverge.manager": ("Manager", "Operator"),
     "konverge.objects": (
         "Condition",
@@ -76,6 +78,7 @@ _MODULES = {
         "Resource",
         "Unstructured",
         "field",
+        "is_ready",
         "set_condition",
     ),
     "konverge.reconcile": ("Context", "Reconciler", "Result"),
@@ -105,6 +108,7 @@ __all__ = [
     "Reconciler",
     "Resource",
     "Result",
+    "Retry",
     "Spec",
     "Status",
     "TerminalError",
@@ -112,6 +116,7 @@ __all__ = [
     "controller_for",
     "crd_for",
     "field",
+    "is_ready",
     "load_config",
     "set_condition",
 ]

@@ -19,6 +19,7 @@
       WriteRefused        the write fence is closed: nothing was sent
       UnknownKind         the server does not serve this kind
       TerminalError       raised by a reconciler: retrying will not help
+      Retry               raised by a reconciler: try again after a delay, one log line: .after
       AlreadyOwned        the object to apply as a child has another controller
       LeaseLost           this process lost leadership and must exit
       QueueClosed         the work queue is closed
@@ -34,6 +35,7 @@ secrets.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 __all__ = [
@@ -55,6 +57,7 @@ __all__ = [
     "NotFound",
     "NotSynced",
     "QueueClosed",
+    "Retry",
     "ServerError",
     "TerminalError",
     "TooManyRequests",
@@ -203,6 +206,22 @@ class WriteRefused(KonvergeError):
 
 class TerminalError(KonvergeError):
     """Retrying will not help: the next reconcile follows a change of the object or of one it depends on."""
+
+
+class Retry(KonvergeError):
+    """Raised by a reconciler that cannot go on for a reason that is no mistake of its code: a remote is down.
+
+    The key is reconciled again after `after` seconds, or with backoff if that is None, and earlier after a change. It
+    is logged as one line without a traceback.
+
+    Raises: ValueError when `after` is not a number of seconds above 0.
+    """
+
+    def __init__(self, message: str, *, after: float | None = None) -> None:
+        if after is not None and not (isinstance(after, int | float) and 0 < after < math.inf):
+            raise ValueError(f"after is a number of seconds above 0, got {after!r} (leave it out for backoff)")
+        super().__init__(message)
+        self.after = after
 
 
 class AlreadyOwned(KonvergeError):

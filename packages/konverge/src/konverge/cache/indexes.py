@@ -192,7 +192,10 @@ class Indexes:
         index = self._indexes.get(name)
         if index is None:
             known = ", ".join(sorted(self._indexes)) or "none"
-            raise ValueError(f"{self._kind} has no index {name!r}: add it with add_index (known indexes: {known})")
+            raise ValueError(
+                f"{self._kind} has no index {name!r}: declare it with .index({self._kind}, {name!r}, '.spec.field') of"
+                f" the controller, or with add_index of the lister (known indexes: {known})"
+            )
         return index
 
     def owners(self) -> Index:

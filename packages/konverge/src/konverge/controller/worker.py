@@ -3,17 +3,21 @@
 Rules that hold here:
 
 1. An error affects only its own key: it is logged once, recorded in the journal, and the key is requeued with backoff.
+   Of a series of the same error, only the first is logged with its traceback.
 2. A key is passed to `queue.done` when its reconcile has really ended, also after a deadline: a key is never reconciled
    twice at the same time.
 3. A conflict is not an error: another client wrote first. The key is retried three times: at once, and then after short
    delays for the event of that write, which enqueues the key earlier. The fourth conflict is an error.
-4. An object that does not decode into its class gets an event and a condition, and waits for its next change.
+4. `Retry` is logged without a traceback, and its delay replaces the backoff.
+5. The first `Result.requeue()` is immediate; for each further one in a row the delay grows as after errors.
+6. An object that does not decode into its class gets an event and a condition, and waits for its next change.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -27,6 +31,7 @@ from konverge.errors import (
     DecodeError,
     KonvergeError,
     QueueClosed,
+    Retry,
     ServerError,
     TerminalError,
     TooManyRequests,
@@ -63,6 +68,7 @@ class Outcome(StrEnum):
     REQUEUE_AFTER = "requeue_after"
     ERROR = "error"
     TERMINAL = "terminal"
+    RETRY = "retry"
     CONFLICT = "conflict"
     REFUSED = "refused"
 
@@ -71,12 +77,20 @@ ObserveReconcile: TypeAlias = Callable[[Outcome, float], None]
 """Called with the outcome and the duration in seconds of each reconcile."""
 
 
+_Origin: TypeAlias = tuple[type[BaseException], tuple[tuple[str, int], ...]]
+"""The type of an error, and file and line of each frame of its traceback; a message may differ from time to time."""
+
+
 @dataclass(slots=True)
 class _Failure:
-    """The last error of a key and its conflicts in a row, until a reconcile succeeds."""
+    """The last error of a key and its conflicts in a row, until a reconcile succeeds.
+
+    `origin` is the type of the last error and where it was raised: errors with the same origin are a series.
+    """
 
     error: str = ""
     conflicts: int = 0
+    origin: _Origin | None = None
 
 
 @dataclass(eq=False)
@@ -94,6 +108,7 @@ class Worker(Generic[T]):
     observe: ObserveReconcile = lambda *_: None
     started: dict[Key, float] = field(default_factory=dict)
     _failures: dict[Key, _Failure] = field(default_factory=dict)
+    _requeued: set[Key] = field(default_factory=set)  # the last result was Result.requeue()
 
     async def run(self) -> None:
         """Process keys until the queue is closed."""
@@ -192,19 +207,30 @@ class Worker(Generic[T]):
         run.finish(result=str(result))
         self._failures.pop(key, None)
         if result.after == 0:
-            self.queue.retry(key)
+            self._requeue(key)
             return Outcome.REQUEUE
+        self._requeued.discard(key)
         self.queue.forget(key)
         if result.after is None:
             return Outcome.SUCCESS
         self.queue.add(key, after=result.after, priority=Priority.LOW)
         return Outcome.REQUEUE_AFTER
 
+    def _requeue(self, key: Key) -> None:
+        """Enqueue a key again: at once, and if it was requeued by the last reconcile too, with backoff [5]."""
+        if key in self._requeued:
+            self.queue.retry(key)
+            return
+        self._requeued.add(key)
+        self.queue.forget(key)
+        self.queue.add(key)
+
     def _handle_error(self, key: Key, run: Run, error: BaseException) -> Outcome:
         self.dependencies.hot_loops.end_reconcile(run, succeeded=False)
         run.finish(error=f"{type(error).__name__}: {error}")
         failure = self._failures.setdefault(key, _Failure())
         failure.error = str(error)
+        self._requeued.discard(key)
         if isinstance(error, WriteRefused):
             return Outcome.REFUSED
         if isinstance(error, Conflict) and failure.conflicts < len(_CONFLICT_DELAYS):
@@ -212,21 +238,35 @@ class Worker(Generic[T]):
             failure.conflicts += 1
             return Outcome.CONFLICT
         failure.conflicts = 0
+        return self._retry_or_give_up(key, run, error, failure)
+
+    def _retry_or_give_up(self, key: Key, run: Run, error: BaseException, failure: _Failure) -> Outcome:
         facts = {"controller": self.controller.name, "kind": self.lister.kind.kind, "key": str(key)}
         facts |= {"reconcile_id": run.reconcile_id, "attempt": str(self.queue.failures(key) + 1)}
+        previous, failure.origin = failure.origin, _origin_of(error)
+        if isinstance(error, Retry):
+            seconds = self.queue.retry(key, delay=error.after)
+            _log.warning("reconcile is retried: %s", error, extra=facts | {"after": f"{seconds:.3g} s"})
+            return Outcome.RETRY
         if isinstance(error, TerminalError):
             self.queue.forget(key)
             _log.error("reconcile failed, not retried: %s", error, extra=facts)
             return Outcome.TERMINAL
         retry_after = error.retry_after if isinstance(error, TooManyRequests | ServerError) else None
         self.queue.retry(key, min_delay=retry_after or 0.0)
-        _log.error("reconcile failed: %s", error, exc_info=error, extra=facts)
+        _log.error("reconcile failed: %s", error, exc_info=None if failure.origin == previous else error, extra=facts)
         return Outcome.ERROR
 
     def forget(self, key: Key) -> None:
         """Drop the state of a key whose object is gone."""
         self._failures.pop(key, None)
+        self._requeued.discard(key)
         self.dependencies.hot_loops.forget(key)
+
+
+def _origin_of(error: BaseException) -> _Origin:
+    frames = traceback.walk_tb(error.__traceback__)
+    return type(error), tuple((frame.f_code.co_filename, line) for frame, line in frames)
 
 
 def _is_being_cancelled() -> bool:

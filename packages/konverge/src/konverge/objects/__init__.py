@@ -13,6 +13,7 @@ from konverge.objects.metadata import ListMeta, ManagedFieldsEntry, ObjectMeta, 
 from konverge.objects.models import Model, field, replace
 from konverge.objects.names import safe_name
 from konverge.objects.quantities import Quantity, QuantityText
+from konverge.objects.readiness import ObjectStatus, is_ready, object_status
 from konverge.objects.resources import AnyObject, Resource, Unstructured, kind_of, same_object
 from konverge.objects.times import MicroTime, Time, now, wall_clock
 
@@ -30,6 +31,7 @@ __all__ = [
     "MicroTime",
     "Model",
     "ObjectMeta",
+    "ObjectStatus",
     "OwnerReference",
     "Quantity",
     "QuantityText",
@@ -48,10 +50,12 @@ __all__ = [
     "find_condition",
     "from_wire",
     "full_object",
+    "is_ready",
     "is_true",
     "kind_of",
     "merge_patch",
     "now",
+    "object_status",
     "remove_condition",
     "replace",
     "safe_name",

@@ -5,7 +5,8 @@
 3. If the early run fails too, the window and the failure count stay as they are.
 4. A requested delay (`min_delay`) is always waited for in full, even with new input: there is no early run, and a
    window that ends sooner is extended.
-5. A success clears everything; nothing is stored for a key that does not fail.
+5. A given `delay` replaces the backoff: the window then ends after this delay, whatever it was before.
+6. A success clears everything; nothing is stored for a key that does not fail.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Retries(Generic[K]):
         else:
             failure.retry_at = None
 
-    def fail(self, key: K, now: float, min_delay: float = 0.0) -> float:
+    def fail(self, key: K, now: float, min_delay: float = 0.0, delay: float | None = None) -> float:
         """Record that the run failed; return the end of the window."""
         failure = self._failures.get(key)
         if failure is None:
@@ -83,6 +84,8 @@ class Retries(Generic[K]):
             failure.count += 1
             failure.ran_early = False
             failure.retry_at = now + self._backoff.delay(failure.count, self._random)
+        if delay is not None:
+            failure.retry_at = max(now + delay, failure.not_before)
         if min_delay > 0:
             failure.not_before = max(failure.not_before, now + min_delay)
             failure.retry_at = max(failure.retry_at, failure.not_before)

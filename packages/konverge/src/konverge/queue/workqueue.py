@@ -193,11 +193,11 @@ class WorkQueue(Generic[K]):
         if pending.adds <= 0:
             del self._pending[key]
 
-    def retry(self, key: K, *, min_delay: float = 0.0) -> float:
+    def retry(self, key: K, *, min_delay: float = 0.0, delay: float | None = None) -> float:
         """Record that the run failed, before `done`; return the seconds until the next run.
 
-        `min_delay` is a requested delay: the next run never starts earlier. A failure on old input does not count if
-        there is new input: the key then runs when the new input was added for.
+        `min_delay` is a requested delay: the next run never starts earlier. `delay` replaces the delay of the backoff.
+        A failure on old input does not count if there is new input: the key then runs when the new input was added for.
 
         Raises: ValueError when the key is not in flight.
         """
@@ -208,7 +208,7 @@ class WorkQueue(Generic[K]):
         if pending is not None and pending.reset_backoff and not min_delay:
             ready_at = pending.ready_at
         else:
-            ready_at = self._retries.fail(key, now, min_delay)
+            ready_at = self._retries.fail(key, now, min_delay, delay)
         return max(0.0, ready_at - now)
 
     def forget(self, key: K) -> None:

@@ -6,18 +6,21 @@ class WebAppReconciler(Reconciler[WebApp]):
         return Result.requeue(after=30)
 """
 
+from konverge.reconcile.applied import Applied, AppliedObjects
 from konverge.reconcile.apply import Applier, LastApplied
 from konverge.reconcile.blocking import BlockingContext
 from konverge.reconcile.context import Context, ReconcileDependencies
 from konverge.reconcile.finalizers import add_finalizer, finalizers_of, is_terminating, remove_finalizer
+from konverge.reconcile.foreign_fields import ForeignField
 from konverge.reconcile.journal import Journal, Run
-from konverge.reconcile.prune import AppliedObjects, prune
+from konverge.reconcile.prune import prune
 from konverge.reconcile.reconciler import Reconcile, Reconciler, reconciler_of
 from konverge.reconcile.recorder import EventLimits, EventRecorder, EventStats, Reference
 from konverge.reconcile.results import Result
 from konverge.reconcile.statuses import update_status
 
 __all__ = [
+    "Applied",
     "AppliedObjects",
     "Applier",
     "BlockingContext",
@@ -25,6 +28,7 @@ __all__ = [
     "EventLimits",
     "EventRecorder",
     "EventStats",
+    "ForeignField",
     "Journal",
     "LastApplied",
     "Reconcile",

@@ -23,6 +23,8 @@ from konverge.client import Client
 from konverge.client.targets import Target, resolve_key, resolve_object_target
 from konverge.errors import AlreadyOwned, ApplyConflict, Invalid, NotFound
 from konverge.objects import AnyObject, Key, Kind, Resource, Unstructured, encode, full_object
+from konverge.reconcile.applied import AppliedObjects
+from konverge.reconcile.foreign_fields import ForeignField, foreign_fields
 from konverge.reconcile.hand_over import part_to_hand_over
 from konverge.reconcile.last_applied import AppliedState, LastApplied, hash_json, hash_without_status
 from konverge.reconcile.owned_fields import (
@@ -33,7 +35,6 @@ from konverge.reconcile.owned_fields import (
     without_identity,
 )
 from konverge.reconcile.owner_references import other_controller, with_namespace_and_owner
-from konverge.reconcile.prune import AppliedObjects
 from konverge.reconcile.recreate import delete_for_recreate
 
 __all__ = ["Applier", "LastApplied", "Recreate"]
@@ -95,7 +96,7 @@ class Applier:
 
         It becomes a child of `owner`, and is in the owner's namespace unless it has another. `recreate` deletes and
         creates again an object that cannot be changed. `applied` gets the desired object, whether the apply succeeds or
-        not.
+        not, and what the apply did.
 
         Raises: ApplyConflict with `force=False` when another manager owns a field that would change; ValueError when
         the owner cannot own it; AlreadyOwned when another object is its controller; AlreadyExists when it is to be
@@ -105,8 +106,8 @@ class Applier:
         namespace = self._client.options.namespace
         ready = with_namespace_and_owner(desired, target.kind, owner=owner, namespace=namespace)
         prepared = _Desired(ready, target)
-        if applied is not None:
-            applied.add(ready)
+        applied = AppliedObjects() if applied is None else applied
+        applied.add(ready)
         live = await self._live(target, prepared.key)
         if live is None:
             self._last_applied.forget(prepared.kind, prepared.key)
@@ -116,8 +117,10 @@ class Applier:
                 f" {owner.kind} {owner.name} cannot own it (use other names for its children)"
             )
         elif self._matches(prepared, live):
+            applied.finish(ready, live.json, None)
             return live.read(target.type)
         result = await self._send(prepared, live, force=force, recreate=recreate)
+        applied.finish(ready, None if live is None else live.json, _bytes_of(result))
         if not self._client.options.dry_run:
             self._record_result(prepared, result)
         return result
@@ -131,11 +134,8 @@ class Applier:
 
         Raises: Conflict when the object has changed since it was read.
         """
-        target: Target[Any] = await resolve_object_target(obj, self._client.discovery)
-        namespace = obj.namespace or (owner.namespace if owner is not None and target.kind.namespaced else "")
-        live = await self._live(
-            target, resolve_key(target.kind, obj.name, namespace or None, self._client.options.namespace)
-        )
+        target, key = await self._resolve(obj, owner)
+        live = await self._live(target, key)
         part = None if live is None else part_to_hand_over(_decode(live.json), path, manager=self._manager)
         if part is None:
             return
@@ -145,6 +145,23 @@ class Applier:
             # In conflict with a third manager: it has set the field since, so ours no longer owns it.
             if any(one.manager == self._manager for one in conflict.conflicts):
                 raise
+
+    async def foreign_fields(self, obj: AnyObject, *, owner: AnyObject | None = None) -> list[ForeignField]:
+        """Return the fields of an object on the server that other managers set; none if it does not exist.
+
+        The default namespace is that of the owner.
+        """
+        target, key = await self._resolve(obj, owner)
+        try:
+            live = await self._client.get(target.kind, key)
+        except NotFound:
+            return []
+        return foreign_fields(live, self._manager)
+
+    async def _resolve(self, obj: AnyObject, owner: AnyObject | None) -> tuple[Target[Any], Key]:
+        target: Target[Any] = await resolve_object_target(obj, self._client.discovery)
+        namespace = obj.namespace or (owner.namespace if owner is not None and target.kind.namespaced else "")
+        return target, resolve_key(target.kind, obj.name, namespace or None, self._client.options.namespace)
 
     async def _live(self, target: Target[Any], key: Key) -> Entry | None:
         """Return the object that readers see [4]."""

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from konverge.errors import WriteRefused
 from konverge.objects import AnyObject, Key, Resource
+from konverge.reconcile.applied import Applied
+from konverge.reconcile.apply import Recreate
+from konverge.reconcile.foreign_fields import ForeignField
 
 if TYPE_CHECKING:
     from konverge.reconcile.context import Context
@@ -18,7 +21,7 @@ R = TypeVar("R", bound=AnyObject)
 T = TypeVar("T", bound=Resource)
 V = TypeVar("V")
 
-Objects: TypeAlias = list[T]
+Objects: TypeAlias = list[V]
 
 
 class BlockingContext:
@@ -59,9 +62,25 @@ class BlockingContext:
         """Return the objects that an index has under a value."""
         return self._wait(_called(lambda: self._inner.find(kind, index, value, namespace=namespace)))
 
-    def apply(self, desired: R, *, force: bool = True, owned: bool = True) -> R:
+    def apply(self, desired: R, *, force: bool = True, owned: bool = True, recreate: Recreate = False) -> R:
         """Server-side apply `desired` unless the live object already matches; return the live object."""
-        return self._wait(self._inner.apply(desired, force=force, owned=owned))
+        return self._wait(self._inner.apply(desired, force=force, owned=owned, recreate=recreate))
+
+    def applied(self, obj: AnyObject) -> Applied:
+        """Return what the last `apply` of an object in this reconcile did: created, changed or unchanged."""
+        return self._wait(_called(lambda: self._inner.applied(obj)))
+
+    def create_once(self, obj: R, *, owned: bool = True) -> R:
+        """Create an object unless it exists, and never write it again; return the stored object."""
+        return self._wait(self._inner.create_once(obj, owned=owned))
+
+    def hand_over(self, obj: AnyObject, path: str, *, to: str) -> None:
+        """Hand a field of an applied object over to another manager, so that leaving it out does not reset it."""
+        self._wait(self._inner.hand_over(obj, path, to=to))
+
+    def foreign_fields(self, obj: AnyObject) -> Objects[ForeignField]:
+        """Return the fields of a child that other managers set, read from the server."""
+        return self._wait(self._inner.foreign_fields(obj))
 
     def prune(self, *kinds: type[Resource]) -> None:
         """Delete the children of these kinds that this reconcile did not apply."""
@@ -80,6 +99,10 @@ class BlockingContext:
     ) -> bool:
         """Set a condition in the status of an object; report whether it changed."""
         return self._inner.condition(obj, type_, status, reason=reason, message=message)
+
+    def set_ready(self, obj: Any, ready: bool | Literal["Unknown"], *, reason: str, message: str = "") -> bool:
+        """Set the condition Ready of an object; report whether anything changed."""
+        return self._inner.set_ready(obj, ready, reason=reason, message=message)
 
     def event(self, reason: str, message: str, *, warning: bool = False, action: str = "") -> None:
         """Record an event about this object."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["changed_fields", "hash_content_and_status"]
+__all__ = ["changed_fields", "hash_content_and_status", "path_step"]
 
 _SYSTEM_FIELDS: Final = ("resourceVersion", "generation", "managedFields", "creationTimestamp", "uid")
 _NAME: Final = re.compile(r"[A-Za-z0-9_$-]+")
@@ -22,10 +22,12 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-def changed_fields(old: bytes, new: bytes) -> list[str]:
+def changed_fields(old: bytes | dict[str, Any], new: bytes | dict[str, Any]) -> list[str]:
     """Return the paths at which two states of an object differ, except for status and the server's own metadata.
 
-    `.spec.replicas`, `.metadata.annotations["example.com/mode"]`, `.spec.template.spec.containers[0].image`. Lists of
+    The states are JSON, or JSON values.
+
+    Examples: `.spec.replicas`, `.metadata.annotations["example.com/mode"]`, `.spec.containers[0].image`. Lists of
     different lengths differ as a whole.
     """
     return list(_paths("", _content(old), _content(new)))
@@ -45,8 +47,8 @@ def hash_content_and_status(document: bytes) -> tuple[bytes, bytes]:
     return digest.digest(), blake2b(status, digest_size=16).digest()
 
 
-def _content(document: bytes) -> dict[str, Any]:
-    content: dict[str, Any] = _decode(document)
+def _content(document: bytes | dict[str, Any]) -> dict[str, Any]:
+    content: dict[str, Any] = dict(document) if isinstance(document, dict) else _decode(document)
     content.pop("status", None)
     metadata = content.get("metadata", {})
     content["metadata"] = {name: value for name, value in metadata.items() if name not in _SYSTEM_FIELDS}
@@ -56,7 +58,7 @@ def _content(document: bytes) -> dict[str, Any]:
 def _paths(path: str, old: Any, new: Any) -> Iterator[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         for name in dict.fromkeys((*old, *new)):
-            yield from _paths(path + _step(name), old.get(name, _ABSENT), new.get(name, _ABSENT))
+            yield from _paths(path + path_step(name), old.get(name, _ABSENT), new.get(name, _ABSENT))
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, (one, other) in enumerate(zip(old, new, strict=True)):
             yield from _paths(f"{path}[{index}]", one, other)
@@ -64,5 +66,6 @@ def _paths(path: str, old: Any, new: Any) -> Iterator[str]:
         yield path
 
 
-def _step(name: str) -> str:
+def path_step(name: str) -> str:
+    """Return the name of a field as a step of a wire path: `.spec`, `["example.com/mode"]`."""
     return f".{name}" if _NAME.fullmatch(name) else f'["{name}"]'

@@ -24,10 +24,13 @@ from konverge.objects import (
     kind_of,
     set_condition,
 )
+from konverge.reconcile.applied import Applied, AppliedObjects
 from konverge.reconcile.apply import Applier, LastApplied, Recreate
+from konverge.reconcile.create_once import create_once
+from konverge.reconcile.foreign_fields import ForeignField
 from konverge.reconcile.hot_loops import HotLoopDetector
 from konverge.reconcile.journal import Run
-from konverge.reconcile.prune import AppliedObjects, prune
+from konverge.reconcile.prune import prune
 from konverge.reconcile.recorder import EventRecorder, Reference
 from konverge.reconcile.shared import find_shared
 from konverge.reconcile.statuses import update_status
@@ -39,7 +42,7 @@ R = TypeVar("R", bound=AnyObject)
 T = TypeVar("T", bound=Resource)
 V = TypeVar("V")
 
-Objects: TypeAlias = list[T]
+Objects: TypeAlias = list[V]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +68,7 @@ class Context:
 
     - a read includes every write of this process that has returned: `get`, `list`, `owned` and `find` alike;
     - `apply`, `update_status` and `prune` send nothing if nothing differs;
+    - `create_once` never writes an object that exists;
     - `event` does not wait, and no error of the server reaches its caller;
     - all reads and writes are recorded in the journal of the key.
     """
@@ -150,7 +154,10 @@ class Context:
         return found
 
     def find(self, kind: type[T], index: str, value: Hashable, *, namespace: str = "") -> Objects[T]:
-        """Return the objects that a declared index has under a value."""
+        """Return the objects that an index has under a value.
+
+        Raises: ValueError when no index of that name is declared with `.index(kind, name, path)`.
+        """
         found = self.cache.lister(kind).find(index, value, namespace=namespace)
         self._run.record_read(kind_of(kind).kind, Key(namespace, ""), f"{len(found)} by {index}")
         return found
@@ -163,14 +170,48 @@ class Context:
         It becomes a child of this object unless `owned=False`. Fields that another manager owns are taken over unless
         `force=False`. `recreate` deletes and creates again an object that cannot be changed in place.
 
+        `applied` returns what it did.
+
         Raises: ApplyConflict with `force=False` when another manager owns a field that would change.
         """
         owner = self._owner if owned else None
         return await self._applier.apply(desired, owner=owner, force=force, recreate=recreate, applied=self._applied)
 
+    def applied(self, obj: AnyObject) -> Applied:
+        """Return what the last `apply` of an object in this reconcile did: created, changed or unchanged.
+
+        `obj` is the desired object, or the one that `apply` returned.
+
+        Raises: ValueError when this reconcile has not applied it, or its apply failed.
+        """
+        keys = (obj.key, Key(self.key.namespace, obj.name)) if not obj.namespace else (obj.key,)
+        found = next((one for key in keys if (one := self._applied.find(obj, key)) is not None), None)
+        if found is None:
+            raise ValueError(f"{obj.kind} {obj.key} was not applied in this reconcile: call ctx.apply first")
+        return found
+
+    async def create_once(self, obj: R, *, owned: bool = True) -> R:
+        """Create an object unless it exists, and never write it again; return the stored object.
+
+        For generated values such as passwords: whatever a cache, a restart or a second replica says, the first value
+        stays. It becomes a child of this object unless `owned=False`.
+
+        Raises: AlreadyOwned when another object is its controller; Retry when an old object of that name is about to be
+        deleted.
+        """
+        owner = self._owner if owned else None
+        return await create_once(self.client, self.cache, obj, owner=owner, applied=self._applied)
+
     async def hand_over(self, obj: AnyObject, path: str, *, to: str) -> None:
         """Hand a field of an applied object over to another manager, so that leaving it out does not reset it."""
         await self._applier.hand_over(obj, path, to=to, owner=self._owner)
+
+    async def foreign_fields(self, obj: AnyObject) -> Objects[ForeignField]:
+        """Return the fields of a child that other managers set, the status aside; none if it does not exist.
+
+        It is read from the server, since the cache has only the managedFields of this manager.
+        """
+        return await self._applier.foreign_fields(obj, owner=self._owner)
 
     async def prune(self, *kinds: type[Resource] | Kind) -> None:
         """Delete the children of these kinds that this reconcile did not apply: it must apply all that it needs."""
@@ -191,7 +232,8 @@ class Context:
     async def update_status(self, obj: R) -> R:
         """Patch an edited status: only the fields that differ, and nothing if none does.
 
-        Raises: Conflict when the object has changed since it was read; the key is then reconciled again at once.
+        Raises: ValueError when another field than the status was edited, since that edit would be lost; Conflict when
+        the object has changed since it was read; the key is then reconciled again at once.
         """
         return await update_status(self.client, obj, cache=self.cache)
 
@@ -204,6 +246,18 @@ class Context:
             conditions = obj.status.conditions = []
         generation = obj.metadata.generation
         return set_condition(conditions, type_, status, reason=reason, message=message, observed_generation=generation)
+
+    def set_ready(self, obj: Any, ready: bool | Literal["Unknown"], *, reason: str, message: str = "") -> bool:
+        """Set the condition Ready of an object, and the observedGeneration of its status if it has that field.
+
+        Report whether anything changed. `update_status` sends it.
+        """
+        changed = self.condition(obj, "Ready", ready, reason=reason, message=message)
+        generation = obj.metadata.generation or 0
+        if "observed_generation" in obj.status.__struct_fields__ and obj.status.observed_generation != generation:
+            obj.status.observed_generation = generation
+            return True
+        return changed
 
     def event(
         self,
@@ -237,6 +291,7 @@ class Context:
 
     def _record_write(self, write: WriteEvent) -> None:
         """Record a successful write: readers see it from now on, and its event does not enqueue this key again."""
+        self._applied.record_write(write)
         writer = (self.controller, self.key)
         cache, kind = self.cache, write.kind
         version, own = "", False

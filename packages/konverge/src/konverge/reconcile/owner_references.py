@@ -13,7 +13,7 @@ import msgspec
 
 from konverge.objects import AnyObject, Key, Kind, OwnerReference, Resource, Unstructured, replace, to_wire
 
-__all__ = ["controller_reference", "other_controller", "with_namespace_and_owner"]
+__all__ = ["controller_reference", "other_controller", "references_of", "with_namespace_and_owner"]
 
 R = TypeVar("R", bound=AnyObject)
 
@@ -97,7 +97,7 @@ def _namespace(desired: AnyObject, kind: Kind, owner: AnyObject | None, default:
 
 
 def _owners(desired: AnyObject, key: Key, owner: AnyObject) -> list[OwnerReference]:
-    others = [one for one in _references(desired) if one.uid != owner.uid]
+    others = [one for one in references_of(desired) if one.uid != owner.uid]
     controller = next((one for one in others if one.controller), None)
     if controller is not None:
         raise ValueError(
@@ -108,10 +108,11 @@ def _owners(desired: AnyObject, key: Key, owner: AnyObject) -> list[OwnerReferen
     return [*others, controller_reference(owner)]
 
 
-def _references(desired: AnyObject) -> list[OwnerReference]:
-    if isinstance(desired, Resource):
-        return list(desired.metadata.owner_references)
-    return msgspec.convert(desired.metadata.get("ownerReferences") or [], list[OwnerReference])
+def references_of(obj: AnyObject) -> list[OwnerReference]:
+    """Return the owner references of an object."""
+    if isinstance(obj, Resource):
+        return list(obj.metadata.owner_references)
+    return msgspec.convert(obj.metadata.get("ownerReferences") or [], list[OwnerReference])
 
 
 def _copy_with(desired: R, namespace: str, owners: list[OwnerReference]) -> R:

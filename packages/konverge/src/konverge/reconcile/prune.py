@@ -12,36 +12,17 @@ call it, and nothing is deleted. Rules that hold here:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any
 
 from konverge.cache import Cache, Lister
 from konverge.client import Client
 from konverge.errors import Conflict
-from konverge.objects import AnyObject, Key, Kind, Resource, Unstructured, kind_of, split_api_version
+from konverge.objects import AnyObject, Key, Kind, Resource, Unstructured, kind_of
+from konverge.reconcile.applied import AppliedObjects
 from konverge.reconcile.finalizers import is_terminating
 from konverge.reconcile.owned_fields import is_applied_by
 
-__all__ = ["AppliedObjects", "prune"]
-
-ObjectIdentity: TypeAlias = tuple[str, str, Key]
-"""Group, kind and key of an object; the API version that it is read in does not matter."""
-
-
-class AppliedObjects:
-    """The objects that one reconcile has applied."""
-
-    def __init__(self) -> None:
-        self._objects: set[ObjectIdentity] = set()
-
-    def add(self, obj: AnyObject) -> None:
-        """Add an object; its namespace must be set."""
-        self._objects.add(_identity_of(obj))
-
-    def __contains__(self, obj: AnyObject) -> bool:
-        return _identity_of(obj) in self._objects
-
-    def __len__(self) -> int:
-        return len(self._objects)
+__all__ = ["prune"]
 
 
 async def prune(
@@ -85,7 +66,3 @@ def _lister(cache: Cache, type_: type[Resource] | Kind, owner: AnyObject, manage
     if lister.options.manager != manager:
         raise ValueError(f"prune of {kind.kind} needs CacheOptions(manager={manager!r}), to see what was applied")
     return lister.with_type(Unstructured if isinstance(type_, Kind) else type_)
-
-
-def _identity_of(obj: AnyObject) -> ObjectIdentity:
-    return split_api_version(obj.api_version)[0], obj.kind, obj.key

@@ -14,10 +14,10 @@ class Result:
     """The decision of a successful reconcile; a failed one raises an error instead.
 
     `Result.done()`: wait for the next change. `Result.requeue(after=30)`: reconcile again in 30 s, or earlier after a
-    change. `Result.requeue()`: reconcile again soon; repeated, the delay grows as after errors.
+    change. `Result.requeue()`: reconcile again at once; repeated, the delay grows as after errors.
     """
 
-    after: float | None = None  # seconds; 0 means soon, with backoff
+    after: float | None = None  # seconds; 0 means at once, and with backoff if repeated
     reason: str = ""
 
     @classmethod

@@ -6,7 +6,8 @@ Rules that hold here:
    class does not have are kept.
 2. The transition time of a condition is that of its last change of status. A newer transition time alone is not a
    difference, and is not written.
-3. An unstructured object does not hold its original state. It is compared with the cached object of the same version,
+3. An edit of any other field would be lost without a trace. It is an error.
+4. An unstructured object does not hold its original state. It is compared with the cached object of the same version,
    or with the object on the server. It is never sent as a whole: managedFields that the cache leaves out would be lost.
 """
 
@@ -19,11 +20,16 @@ import msgspec
 from konverge.cache import Cache
 from konverge.client import Client
 from konverge.client.targets import Target, resolve_object_target
-from konverge.objects import AnyObject, Resource, full_object, merge_patch
+from konverge.objects import AnyObject, Resource, Unstructured, full_object, merge_patch
+from konverge.reconcile.changed_fields import changed_fields
 
 __all__ = ["update_status"]
 
 R = TypeVar("R", bound=AnyObject)
+
+_MAX_PATHS = 5
+_ADDED = (".apiVersion", ".kind")
+"""Fields that an object from a list may lack; they cannot be changed."""
 
 _decode = msgspec.json.Decoder().decode
 
@@ -32,15 +38,17 @@ async def update_status(client: Client, obj: R, *, cache: Cache | None = None) -
     """Patch the status of an edited object, if it differs; return the current object.
 
     Raises: Conflict when the object has changed since it was read: read it again and decide again; ValueError for an
-    object that was not read from the server.
+    object that was not read from the server, and when another field than the status was edited.
     """
     if not obj.resource_version or (isinstance(obj, Resource) and obj.source is None):
         raise ValueError(
             f"update status of {obj.kind} {obj.key}: it was not read from the server (edit an object that was read)"
         )
     target: Target[R] = await resolve_object_target(obj, client.discovery)
-    before = (await _original(client, obj, target, cache)).get("status") or {}
-    after = full_object(obj).get("status") or {}
+    original, edited = await _original(client, obj, target, cache), full_object(obj)
+    if Unstructured(original).resource_version == obj.resource_version:
+        _check_edits(obj, original, edited)
+    before, after = original.get("status") or {}, edited.get("status") or {}
     patch = merge_patch(before, {**after, **_with_transition_times(before, after)})
     if not patch:
         return obj
@@ -49,8 +57,18 @@ async def update_status(client: Client, obj: R, *, cache: Cache | None = None) -
     return cast(R, await client.patch(kind, obj.key, body, subresource="status"))
 
 
+def _check_edits(obj: AnyObject, original: dict[str, Any], edited: dict[str, Any]) -> None:
+    """Raise if another field than the status was edited [3]."""
+    paths = [path for path in changed_fields(original, edited) if path not in _ADDED]
+    if paths:
+        raise ValueError(
+            f"update status of {obj.kind} {obj.key}: {', '.join(paths[:_MAX_PATHS])} was edited too, and only the"
+            " status is written (write other edits with ctx.client.update, or make them in a copy)"
+        )
+
+
 async def _original(client: Client, obj: AnyObject, target: Target[Any], cache: Cache | None) -> dict[str, Any]:
-    """Return the object as it was read, as JSON values [3]."""
+    """Return the object as it was read, as JSON values [4]."""
     if isinstance(obj, Resource):
         assert obj.source is not None
         return cast(dict[str, Any], _decode(obj.source))

@@ -6,11 +6,12 @@ import difflib
 import sys
 from collections.abc import Mapping
 from dataclasses import fields as dataclass_fields
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, cast, get_args, get_origin
 
 import msgspec
 
 from konverge.objects.codec import to_wire
+from konverge.objects.metadata import ObjectMeta
 from konverge.objects.models import Model, field
 from konverge.objects.resources import Resource, ResourceMeta
 from konverge.objects.wire_names import wire_name
@@ -93,6 +94,27 @@ class CustomResource(Resource, Generic[SpecT, StatusT], metaclass=Metaclass):
         status: StatusT = field(default_factory=cast(Any, NoStatus))
 
         def __init_subclass__(cls, **keywords: Unpack[DefinitionKeywords]) -> None: ...
+
+    @classmethod
+    def new(
+        cls,
+        name: str,
+        spec: SpecT | None = None,
+        *,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Return a new object: `WebApp.new("web", WebAppSpec(image="web:1"), namespace="shop")`.
+
+        Without a namespace it is created in that of the client. The spec can be left out if each of its fields has a
+        default.
+        """
+        metadata = ObjectMeta(
+            name=name, namespace=namespace, labels=dict(labels or {}), annotations=dict(annotations or {})
+        )
+        parts: dict[str, Any] = {"metadata": metadata} | ({} if spec is None else {"spec": spec})
+        return cls(**parts)
 
     def __class_getitem__(cls, parameters: Any) -> Any:
         if not isinstance(parameters, tuple):

@@ -24,6 +24,7 @@ _RESULTS: Final = {
     "requeue": "requeue",
     "requeue_after": "requeue_after",
     "conflict": "requeue",  # requeued at once, and not an error
+    "retry": "error",  # a Retry, which controller-runtime has not: its reconcilers return an error or a result
     "error": "error",
     "terminal": "error",
 }

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ControllerMetrics"]
 
-_ERRORS = frozenset({"error", "terminal"})
+_ERRORS = frozenset({"error", "retry", "terminal"})
 
 # Fine for the usual durations of reconciles, coarse up to the longest deadlines.
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)

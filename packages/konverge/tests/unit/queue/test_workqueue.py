@@ -554,3 +554,40 @@ async def test_cancel_adds_without_adds_does_nothing() -> None:
     queue.add("web")
     queue.done("web")
     assert await take(queue) == (0.0, "web")
+
+
+async def test_a_given_delay_replaces_the_backoff() -> None:
+    queue: WorkQueue[str] = WorkQueue(backoff=Backoff(jitter=0))
+    loop = asyncio.get_running_loop()
+    queue.add("web")
+    for _ in range(3):
+        key = await queue.get()
+        assert queue.retry(key, delay=20) == 20
+        queue.done(key)
+
+    await queue.get()
+
+    assert loop.time() == 60
+    assert queue.failures("web") == 3
+    assert queue.retry("web") == 8  # the backoff counts the failures with a given delay too
+
+
+async def test_a_failure_of_an_early_run_with_a_given_delay_waits_for_the_whole_delay() -> None:
+    queue: WorkQueue[str] = WorkQueue(backoff=Backoff(jitter=0))
+    loop = asyncio.get_running_loop()
+    queue.add("web")
+    for start in (0, 15, 35):
+        key = await queue.get()
+        assert loop.time() == start
+        queue.retry(key, delay=20)
+        queue.done(key)
+        queue.add(key, after=15)
+
+
+async def test_a_given_delay_does_not_shorten_a_requested_one() -> None:
+    queue: WorkQueue[str] = WorkQueue(backoff=Backoff(jitter=0))
+    queue.add("web")
+    key = await queue.get()
+    queue.retry(key, min_delay=30)
+
+    assert queue.retry(key, delay=5) == 30

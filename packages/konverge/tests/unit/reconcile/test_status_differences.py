@@ -117,11 +117,22 @@ async def test_a_transition_time_changes_only_with_the_status(moved: timedelta |
     }
 
 
-async def test_other_edits_of_the_object_are_not_sent_with_the_status() -> None:
+async def test_edits_of_other_fields_are_rejected_and_nothing_is_sent() -> None:
+    server = Server()
     obj = gadget(ready=1)
     obj.metadata.labels = {"a": "b"}
-    assert await sent(obj) is None
     obj.status.ready = 2
+
+    with pytest.raises(ValueError, match=r"update status of Gadget shop/it: \.metadata\.labels was edited too"):
+        await update_status(Client(InProcessTransport(server.handle)), obj)
+    assert server.patches == []
+
+
+async def test_fields_that_the_class_does_not_have_are_no_edits() -> None:
+    document = wire(ready=1, unknown={"a": [1, None]}) | {"spec": {"size": "1000m", "nothing": None, "none": {}}}
+    obj = decode(Gadget, encode(document))
+    obj.status.ready = 2
+
     assert await sent(obj) == {"ready": 2}
 
 

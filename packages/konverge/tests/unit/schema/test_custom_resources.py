@@ -72,6 +72,38 @@ def test_a_class_is_a_kind() -> None:
     assert shop().key == Key("default", "one")
 
 
+def test_a_new_object_has_a_name_and_a_spec() -> None:
+    shop = Shop.new("web", ShopSpec(image="web:1"))
+
+    assert_type(shop, Shop)
+    assert shop == Shop(metadata=ObjectMeta(name="web"), spec=ShopSpec(image="web:1"))
+    assert to_wire(shop)["metadata"] == {"name": "web"}
+
+
+def test_a_new_object_has_a_namespace_labels_and_annotations_of_its_own() -> None:
+    labels = {"app": "web"}
+    shop = Shop.new(
+        "web", ShopSpec(image="web:1"), namespace="shop", labels=labels, annotations={"example.com/by": "hand"}
+    )
+    labels["app"] = "other"
+
+    assert shop.key == Key("shop", "web")
+    assert shop.metadata.labels == {"app": "web"}
+    assert shop.metadata.annotations == {"example.com/by": "hand"}
+
+
+def test_a_new_object_needs_a_spec_unless_all_its_fields_have_defaults() -> None:
+    class OptionalSpec(Spec):
+        size: int = 1
+
+    class Optional(CustomResource[OptionalSpec], group="example.com", version="v1"):
+        """A kind whose spec can be left out."""
+
+    assert Optional.new("it").spec.size == 1
+    with pytest.raises(TypeError, match="spec"):
+        Shop.new("web")
+
+
 def test_spec_and_status_have_their_own_types() -> None:
     created = shop()
     assert_type(created.spec, ShopSpec)

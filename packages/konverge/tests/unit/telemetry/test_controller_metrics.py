@@ -121,7 +121,7 @@ def test_the_compatibility_metrics_have_the_names_of_controller_runtime() -> Non
     registry = CollectorRegistry()
     requests = RequestMetrics(registry)
     metrics = ControllerMetrics(registry, sources(), requests=requests, host="10.0.0.1")
-    for outcome in ("success", "error", "terminal", "conflict", "requeue", "requeue_after", "refused"):
+    for outcome in ("success", "error", "terminal", "retry", "conflict", "requeue", "requeue_after", "refused"):
         metrics.observe_reconcile("webapp", outcome, 0.02)
     metrics.observe_queue_wait("webapp", 0.5)
     requests(RequestRecord("apply", "Pod", "a/b", 200, started=1.0, duration=0.1, attempt=1))
@@ -129,20 +129,20 @@ def test_the_compatibility_metrics_have_the_names_of_controller_runtime() -> Non
     found = samples(registry)
     expected = {
         "controller_runtime_reconcile_total{controller=webapp,result=success}": 1,
-        "controller_runtime_reconcile_total{controller=webapp,result=error}": 2,
+        "controller_runtime_reconcile_total{controller=webapp,result=error}": 3,
         "controller_runtime_reconcile_total{controller=webapp,result=requeue}": 2,
         "controller_runtime_reconcile_total{controller=webapp,result=requeue_after}": 1,
-        "controller_runtime_reconcile_errors_total{controller=webapp}": 2,
+        "controller_runtime_reconcile_errors_total{controller=webapp}": 3,
         "controller_runtime_terminal_reconcile_errors_total{controller=webapp}": 1,
-        "controller_runtime_reconcile_time_seconds_count{controller=webapp}": 7,
-        "controller_runtime_reconcile_time_seconds_bucket{controller=webapp,le=+Inf}": 7,
+        "controller_runtime_reconcile_time_seconds_count{controller=webapp}": 8,
+        "controller_runtime_reconcile_time_seconds_bucket{controller=webapp,le=+Inf}": 8,
         "controller_runtime_active_workers{controller=webapp}": 2,
         "controller_runtime_max_concurrent_reconciles{controller=webapp}": 4,
         "workqueue_depth{controller=webapp,name=webapp}": 7,
         "workqueue_adds_total{controller=webapp,name=webapp}": 100,
         "workqueue_retries_total{controller=webapp,name=webapp}": 5,
         "workqueue_queue_duration_seconds_count{controller=webapp,name=webapp}": 1,
-        "workqueue_work_duration_seconds_count{controller=webapp,name=webapp}": 7,
+        "workqueue_work_duration_seconds_count{controller=webapp,name=webapp}": 8,
         "workqueue_longest_running_processor_seconds{controller=webapp,name=webapp}": 8,
         "workqueue_unfinished_work_seconds{controller=webapp,name=webapp}": 9,
         "rest_client_requests_total{code=200,host=10.0.0.1,method=PATCH}": 1,
