@@ -38,6 +38,23 @@ spec:{more}
 """
 
 
+def stateful_set(image: str = "web:1", **spec: str) -> str:
+    more = "".join(f"\n  {name}: {value}" for name, value in spec.items())
+    return f"""
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {{name: db, labels: {{app: db}}}}
+spec:{more}
+  serviceName: db
+  selector: {{matchLabels: {{app: db}}}}
+  template:
+    metadata: {{labels: {{app: db}}}}
+    spec:
+      containers: [{{name: db, image: "{image}"}}]
+"""
+
+
+STATEFUL_SET_STATUS = k("rollout status statefulset/db --timeout=100s")
 STATUS = k("rollout status deployment/web --timeout=100s")
 READY = k("wait deployment/web --for=condition=Available --timeout=100s")
 
@@ -107,6 +124,59 @@ SCRIPTS: dict[str, list[Line]] = {
         k("wait deployment/web --for=condition=Progressing=False --timeout=100s"),
         k("rollout undo deployment/web"),
         STATUS,
+    ],
+    "roll a stateful set": [
+        k("create -f -", stateful_set(replicas="2")),
+        STATEFUL_SET_STATUS,
+        k("get statefulsets -o wide"),
+        wait_for("get pods -o wide", "db-0 1/1 Running 0 ", "db-1 1/1 Running 0 "),
+        k("scale statefulset db --replicas=3"),
+        STATEFUL_SET_STATUS,
+        k("set image statefulset/db db=web:2"),
+        STATEFUL_SET_STATUS,
+        wait_for("get statefulsets -o wide", " 3/3 ", " web:2"),
+        k("rollout history statefulset/db"),
+        k("rollout history statefulset/db --revision=2"),
+        k("rollout undo statefulset/db"),
+        STATEFUL_SET_STATUS,
+        k("rollout history statefulset/db"),
+        wait_for("get statefulsets -o wide", " 3/3 ", " web:1"),
+        k("rollout undo statefulset/db --to-revision=2"),
+        STATEFUL_SET_STATUS,
+        wait_for("get controllerrevisions", " 3 ", " 4 "),
+        k("rollout undo statefulset/db --to-revision=9"),
+        k("rollout restart statefulset/db"),
+        STATEFUL_SET_STATUS,
+        k("wait statefulset/db --for=jsonpath={.status.readyReplicas}=3 --timeout=100s"),
+    ],
+    "partition a stateful set": [
+        k("create -f -", stateful_set(replicas="2", podManagementPolicy="Parallel")),
+        STATEFUL_SET_STATUS,
+        k('patch statefulset db -p {"spec":{"updateStrategy":{"rollingUpdate":{"partition":1}}}}'),
+        k("set image statefulset/db db=web:2"),
+        STATEFUL_SET_STATUS,
+        wait_for("get pods -o custom-columns=NAME:.metadata.name,IMAGE:.spec.containers[0].image", "db-1 web:2"),
+        k('patch statefulset db -p {"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}'),
+        k("rollout status statefulset/db"),
+        k("delete statefulset db --cascade=orphan --timeout=100s"),
+        k("get statefulsets"),
+        wait_for("get pods", "db-0 1/1 Running 0 ", "db-1 1/1 Running 0 "),
+        k("create -f -", stateful_set("web:2", replicas="1")),
+        STATEFUL_SET_STATUS,
+        k("wait pod/db-1 --for=delete --timeout=100s"),
+        k("delete statefulset db --cascade=foreground --timeout=100s"),
+        k("get statefulsets,pods,controllerrevisions"),
+    ],
+    "fail a stateful set": [
+        k("create -f -", stateful_set(replicas="2")),
+        STATEFUL_SET_STATUS,
+        k("set image statefulset/db db=bad:1"),
+        k("rollout status statefulset/db --timeout=5s"),
+        wait_for("get pods", "db-0 1/1 Running 0 ", "db-1 0/1 Running 0 "),
+        k("rollout undo statefulset/db"),
+        k("delete pod db-1 --timeout=100s"),
+        STATEFUL_SET_STATUS,
+        wait_for("get statefulsets -o wide", " 2/2 ", " web:1"),
     ],
     "job": [
         k("create job once --image=tool:1 -- run it"),

@@ -7,36 +7,15 @@ from typing import Any
 
 import pytest
 
-from konverge.client import InProcessTransport
-from konverge.errors import TransportError
 from konverge.k8s.apps.v1 import Deployment
 from konverge.objects import Unstructured
 from konverge.testing import settle
-from konverge.wire.messages import Request, Response
 from konverge_cluster.workloads.deployments.templates import replica_set_name, template_hash
 from workload_clusters import NODE, EmbeddedWorkloadCluster, embedded_workload_cluster, seen
 from workload_scenarios import deployment, follow, image, job, service
+from workload_transports import CountingTransport
 
 ROLLOUTS = ("deployments.apps", "replicasets.apps")
-
-
-class CountingTransport:
-    """A transport that records writes, and rejects all of them after a number of writes."""
-
-    def __init__(self, cluster: EmbeddedWorkloadCluster, max_writes: int = 10**9) -> None:
-        self._inner = InProcessTransport(cluster.server.handle)
-        self._most = max_writes
-        self.writes: list[str] = []
-
-    async def send(self, request: Request) -> Response:
-        if request.method != "GET" and "/events" not in request.path and "accessreviews" not in request.path:
-            if len(self.writes) >= self._most:
-                raise TransportError("cut", sent=False)
-            self.writes.append(f"{request.method} {request.path}")
-        return await self._inner.send(request)
-
-    async def close(self) -> None:
-        await self._inner.close()
 
 
 async def test_objects_in_the_desired_state_cause_no_write_not_even_after_a_restart() -> None:

@@ -7,51 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from random import Random
 
 import pytest
 
-from konverge.client import InProcessTransport
-from konverge.errors import TransportError
 from konverge.objects import Unstructured
 from konverge.testing import settle
-from konverge.testing.fault_transport import FaultTransport
-from konverge.testing.faults import status_response
-from konverge.wire.messages import BufferedResponse, Request, Response
 from workload_clusters import NODE, EmbeddedWorkloadCluster, seen
 from workload_scenarios import deployment, follow, image, job, service
-
-SHARE = 0.25
-
-
-class UnreliableTransport:
-    """A transport on which a quarter of the requests fail, until `faulty` is False."""
-
-    def __init__(self, cluster: EmbeddedWorkloadCluster, seed: int) -> None:
-        self._inner = FaultTransport(InProcessTransport(cluster.server.handle))
-        self._random = Random(seed)
-        self.faulty = True
-
-    async def send(self, request: Request) -> Response:
-        if not self.faulty or self._random.random() > SHARE:
-            return await self._inner.send(request)
-        fault_type = self._random.choice(["refused", "lost", "busy", "broken", "conflict", "cut"])
-        if fault_type == "refused":
-            raise TransportError("refused", sent=False)
-        if fault_type == "cut":
-            self._inner.reset_streams()
-        if fault_type == "lost" and not request.stream:
-            await (await self._inner.send(request)).read()
-            raise TransportError("the response was lost")
-        codes = {"busy": (429, "TooManyRequests"), "broken": (500, "InternalError"), "conflict": (409, "Conflict")}
-        if fault_type in codes and request.method != "GET":
-            code, reason = codes[fault_type]
-            fault = status_response(code, reason=reason)
-            return BufferedResponse(code, fault.body, fault.headers)
-        return await self._inner.send(request)
-
-    async def close(self) -> None:
-        await self._inner.close()
+from workload_transports import UnreliableTransport
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -42,7 +42,9 @@ _MASKS = (
     (re.compile(r"\b10\.\d+\.\d+\.\d+"), "<address>"),
     (re.compile(r"\bnode-\d\b"), "<node>"),
 )
-_PASSING = re.compile(r"^Waiting for (deployment|daemon set|\d+ pods).*\n?", re.MULTILINE)
+_PASSING = re.compile(
+    r"^(Waiting for (deployment|daemon set|partitioned|\d+ pods)|waiting for statefulset).*\n?", re.MULTILINE
+)
 """Intermediate output of `rollout status`; how often it appears depends on the speed of a cluster."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -42,6 +42,9 @@ WATCHED = (
     "replicasets.apps",
     "pods",
     "jobs.batch",
+    "statefulsets.apps",
+    "controllerrevisions.apps",
+    "persistentvolumeclaims",
     "services",
     "endpoints",
     "endpointslices.discovery.k8s.io",
@@ -249,13 +252,20 @@ def masked(value: Any) -> Any:
     return value
 
 
-async def seen(cluster: WorkloadCluster, *kinds: str) -> dict[str, list[Any]]:
-    """Return the objects of the namespace, masked and sorted; events as their text, and how often."""
+async def seen(cluster: WorkloadCluster, *kinds: str, names: Mapping[str, str] | None = None) -> dict[str, list[Any]]:
+    """Return the objects of the namespace, masked and sorted; `names` are texts to replace everywhere before."""
     found: dict[str, list[Any]] = {}
     for kind in kinds:
-        rows = [_bare(kind, one) for one in await cluster.all(kind) if one.name != "kubernetes"]
+        rows = [_bare(kind, _renamed(one, names or {})) for one in await cluster.all(kind) if one.name != "kubernetes"]
         found[kind] = sorted(rows, key=_order)
     return found
+
+
+def _renamed(row: Unstructured, names: Mapping[str, str]) -> Unstructured:
+    text = json.dumps(row)
+    for old, new in names.items():
+        text = text.replace(old, new)
+    return Unstructured(json.loads(text))
 
 
 def _bare(kind: str, row: Unstructured) -> dict[str, Any]:
@@ -264,6 +274,8 @@ def _bare(kind: str, row: Unstructured) -> dict[str, Any]:
     managers = {(one["manager"], one["operation"], one.get("subresource", "")) for one in row.metadata["managedFields"]}
     bare["managers"] = [list(one) for one in sorted(managers)]
     bare["metadata"].pop("generateName", None)
+    if kind == "persistentvolumeclaims":
+        del bare["status"]
     if kind == "pods":
         del bare["spec"]
         bare["metadata"]["labels"].pop("topology.kubernetes.io/zone", None)

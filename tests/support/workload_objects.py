@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from konverge.k8s.apps.v1 import Deployment, ReplicaSet
+from konverge.k8s.apps.v1 import Deployment, ReplicaSet, StatefulSet
 from konverge.k8s.batch.v1 import Job
 from konverge.k8s.core.v1 import Pod, Service
 from konverge.objects import from_wire
 
-__all__ = ["NOW", "at", "deployment", "job", "pod", "replica_set", "service"]
+__all__ = ["NOW", "at", "deployment", "job", "pod", "replica_set", "service", "stateful_set"]
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
@@ -142,4 +142,27 @@ def service(*ports: dict[str, Any], labels: dict[str, str] | None = None, **spec
     return from_wire(
         Service,
         {"apiVersion": "v1", "kind": "Service", "metadata": metadata("web", labels=labels), "spec": whole},
+    )
+
+
+def stateful_set(replicas: int = 3, *, status: dict[str, Any] | None = None, **spec: Any) -> StatefulSet:
+    """Return a stateful set called db, with the defaults of the server."""
+    return from_wire(
+        StatefulSet,
+        {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": metadata("db", generation=1),
+            "spec": {
+                "replicas": replicas,
+                "serviceName": "db",
+                "selector": {"matchLabels": {"app": "web"}},
+                "template": TEMPLATE,
+                "podManagementPolicy": "OrderedReady",
+                "revisionHistoryLimit": 10,
+                "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
+                **spec,
+            },
+            "status": status or {},
+        },
     )

@@ -2,8 +2,9 @@
 
     manager.add(*workload_controllers())
 
-They do what kube-controller-manager does for ReplicaSets, Deployments, Jobs, EndpointSlices and Endpoints. Decisions
-are plain functions of objects (`pods`, `deployments`, `jobs`, `services`); reconcilers only read and write.
+They do what kube-controller-manager does for ReplicaSets, Deployments, StatefulSets, Jobs, EndpointSlices and
+Endpoints. Decisions are plain functions of objects (`pods`, `deployments`, `stateful_sets`, `jobs`, `services`);
+reconcilers only read and write.
 
 Not implemented: hints for topology and traffic distribution, slices that mirror hand-made Endpoints, workloads for gang
 scheduling of Jobs. The order of several ports in a slice, and of several subsets, may differ from the real controller.
@@ -21,6 +22,7 @@ from konverge_cluster.workloads.jobs.reconciler import job_controller
 from konverge_cluster.workloads.jobs.stale_finalizers import stale_finalizer_controller
 from konverge_cluster.workloads.replica_sets.reconciler import replica_set_controller
 from konverge_cluster.workloads.services.reconciler import endpoints_controller, service_controller
+from konverge_cluster.workloads.stateful_sets.reconciler import stateful_set_controller
 
 __all__ = ["workload_controllers"]
 
@@ -28,11 +30,12 @@ __all__ = ["workload_controllers"]
 def workload_controllers(*, clock: Clock = wall_clock) -> tuple[Controller[Any], ...]:
     """Return the workload controllers; `clock` is the wall clock of the cluster, in seconds.
 
-    They are for Deployment, ReplicaSet, Job, Service, Endpoints and (`job-pod-finalizers`) Pod.
+    They are for Deployment, ReplicaSet, StatefulSet, Job, Service, Endpoints and (`job-pod-finalizers`) Pod.
     """
     return (
         deployment_controller(clock),
         replica_set_controller(clock),
+        stateful_set_controller(clock),
         job_controller(clock),
         stale_finalizer_controller(),
         service_controller(),

@@ -1,19 +1,14 @@
-"""Pod templates of Deployments: their comparison, and the hash that names a ReplicaSet after its template.
-
-The hash is stable across runs and differs between templates. Another control plane computes a different one: nothing
-may rely on its value, only on its being the same in name, label and selector.
-"""
+"""Pod templates of Deployments: their comparison, and the hash that names a ReplicaSet after its template."""
 
 from __future__ import annotations
 
 import copy
-import hashlib
-import json
 from typing import Final
 
 from konverge.k8s.core.v1 import PodTemplateSpec
 from konverge.objects import ObjectMeta, to_wire
-from konverge.objects.names import GENERATED_NAME_ALPHABET, MAX_SUBDOMAIN_LENGTH
+from konverge.objects.names import MAX_SUBDOMAIN_LENGTH
+from konverge_cluster.workloads.pods.hashes import name_hash
 
 __all__ = ["HASH", "replica_set_name", "same_template", "template_hash", "with_hash_label"]
 
@@ -27,9 +22,7 @@ def same_template(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
 
 def template_hash(template: PodTemplateSpec, collisions: int | None) -> str:
     """Return the hash of a template; `collisions` is the number of collisions with other templates so far."""
-    text = json.dumps([to_wire(template), collisions], sort_keys=True, separators=(",", ":"))
-    number = int.from_bytes(hashlib.blake2s(text.encode(), digest_size=4).digest(), "big")
-    return "".join(GENERATED_NAME_ALPHABET[ord(digit) % len(GENERATED_NAME_ALPHABET)] for digit in f"{number:010}")
+    return name_hash([to_wire(template), collisions])
 
 
 def replica_set_name(deployment: str, hash_: str) -> str:

@@ -6,7 +6,7 @@ the selector; an owned object that no longer matches is released. An owner being
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -27,13 +27,19 @@ class Claims(Generic[T]):
     to_release: list[T] = field(default_factory=list)
 
 
-def claim(owner: Resource, selector: LabelSelector, objects: Iterable[T]) -> Claims[T]:
-    """Decide for each object of the owner's namespace; nothing is written."""
+def claim(
+    owner: Resource,
+    selector: LabelSelector,
+    objects: Iterable[T],
+    *,
+    is_member: Callable[[T], bool] = lambda _: True,
+) -> Claims[T]:
+    """Decide for each object of the owner's namespace; nothing is written. An object matches if it also is a member."""
     claims: Claims[T] = Claims()
     deleting = is_being_deleted(owner)
     for obj in objects:
         reference = controller_of(obj)
-        matches = selector.matches(obj.metadata.labels)
+        matches = selector.matches(obj.metadata.labels) and is_member(obj)
         if reference is not None:
             if reference.uid == owner.uid and matches:
                 claims.owned.append(obj)

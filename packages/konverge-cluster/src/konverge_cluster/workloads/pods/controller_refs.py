@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from konverge.errors import Conflict, Invalid, NotFound
@@ -12,7 +12,7 @@ from konverge_cluster.status_writes import controller_client
 from konverge_cluster.workloads.pods.claims import Claims, adopt_patch, claim, release_patch
 from konverge_cluster.workloads.pods.facts import is_being_deleted
 
-__all__ = ["claim_objects"]
+__all__ = ["adopt_objects", "claim_objects"]
 
 T = TypeVar("T", bound=Resource)
 
@@ -24,16 +24,18 @@ async def claim_objects(
     selector: LabelSelector,
     ctx: Context,
     predicate: Callable[[T], bool] = lambda _: True,
+    is_member: Callable[[T], bool] = lambda _: True,
     finalizers: tuple[str, ...] = (),
 ) -> list[T]:
     """Claim the objects of a kind and return those that the owner owns; only those that `predicate` accepts.
 
-    Adopted objects get the finalizers and released ones lose them.
+    An object that is not a member is treated as if the selector did not match. Adopted objects get the finalizers and
+    released ones lose them.
 
     Raises: Conflict when an object would be adopted and the live owner is gone or being deleted.
     """
     candidates = {obj.uid: obj for obj in (*ctx.owned(kind), *await ctx.list(kind, labels=str(selector)))}
-    claims = claim(owner, selector, filter(predicate, candidates.values()))
+    claims = claim(owner, selector, filter(predicate, candidates.values()), is_member=is_member)
     owned = claims.owned
     if claims.to_adopt or claims.to_release:
         owned = owned + await _adopt_and_release(owner, claims, kind=kind, ctx=ctx, finalizers=finalizers)
@@ -50,13 +52,23 @@ async def _adopt_and_release(
             await client.patch(kind, obj.key, patch, patch_type="strategic")
         except (NotFound, Invalid):
             continue  # gone, or no longer owned
-    if claims.to_adopt:
+    return await adopt_objects(owner, claims.to_adopt, kind=kind, ctx=ctx, finalizers=finalizers)
+
+
+async def adopt_objects(
+    owner: Resource, objects: Sequence[T], *, kind: type[T], ctx: Context, finalizers: tuple[str, ...] = ()
+) -> list[T]:
+    """Adopt objects; return those that still existed.
+
+    Raises: Conflict when there are any and the live owner is gone or being deleted.
+    """
+    if objects:
         await _check_live_owner(owner, ctx)
     adopted = []
-    for obj in claims.to_adopt:
+    for obj in objects:
         patch = adopt_patch(owner, obj, finalizers=finalizers)
         try:
-            adopted.append(await client.patch(kind, obj.key, patch, patch_type="strategic"))
+            adopted.append(await controller_client(ctx).patch(kind, obj.key, patch, patch_type="strategic"))
         except NotFound:
             continue
     return adopted
