@@ -1,13 +1,15 @@
-"""The embedded cluster: time to the first ready Deployment, and the cost of 500 Deployments.
+"""The embedded cluster: time to the first ready Deployment, the cost of 500 Deployments and of 200 StatefulSets.
 
 Run by `make bench-cluster`. The first is measured from the start of the process `konverge cluster` until the condition
 of `kubectl rollout status` holds, compared with the real etcd, kube-apiserver and kube-controller-manager together with
-konverge's nodes. The second runs in one process, without a socket.
+konverge's nodes. The others run in one process each, without a socket; the pods of a StatefulSet start one after the
+other, and each has a claim.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import resource
 import signal
@@ -15,21 +17,34 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 from measurement import Measurement, save_result, table, verdict
 
 from konverge import Client, ObjectMeta
 from konverge.client import is_deployment_complete, load_config
 from konverge.errors import KonvergeError
-from konverge.k8s.apps.v1 import Deployment, DeploymentSpec
-from konverge.k8s.core.v1 import Container, Namespace, PodSpec, PodTemplateSpec, ServiceAccount
+from konverge.k8s.apps.v1 import Deployment, DeploymentSpec, StatefulSet, StatefulSetSpec
+from konverge.k8s.core.v1 import (
+    Container,
+    Namespace,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    PodSpec,
+    PodTemplateSpec,
+    ServiceAccount,
+    VolumeResourceRequirements,
+)
 from konverge.k8s.meta.v1 import LabelSelector
 from konverge.testing import ControlPlane
 from konverge_cluster.embedded_cluster import EmbeddedCluster
 
 KONVERGE = [sys.executable, "-m", "konverge"]
 MANY = 500
+MANY_STATEFUL = 200
+REPLICAS = 3
 ROUNDS = 5
 
 
@@ -42,6 +57,27 @@ def deployment(name: str) -> Deployment:
             replicas=3,
             selector=LabelSelector(match_labels=labels),
             template=PodTemplateSpec(metadata=ObjectMeta(labels=labels), spec=pod),
+        ),
+    )
+
+
+def stateful_set(name: str) -> StatefulSet:
+    labels = {"app": name}
+    pod = PodSpec(containers=[Container(name="db", image="postgres:17")])
+    claim = PersistentVolumeClaim(
+        metadata=ObjectMeta(name="data"),
+        spec=PersistentVolumeClaimSpec(
+            access_modes=["ReadWriteOnce"], resources=VolumeResourceRequirements(requests={"storage": "1Gi"})
+        ),
+    )
+    return StatefulSet(
+        metadata=ObjectMeta(name=name, namespace="default"),
+        spec=StatefulSetSpec(
+            replicas=REPLICAS,
+            service_name=name,
+            selector=LabelSelector(match_labels=labels),
+            template=PodTemplateSpec(metadata=ObjectMeta(labels=labels), spec=pod),
+            volume_claim_templates=[claim],
         ),
     )
 
@@ -101,25 +137,46 @@ def real(directory: Path) -> float:
             nodes.wait(20)
 
 
-async def many() -> dict[str, float]:
-    """Create 500 Deployments of three pods in this process and wait until all are ready; return the cost."""
+async def many(objects: Sequence[Deployment] | Sequence[StatefulSet]) -> dict[str, float]:
+    """Create objects of three pods each in this process and wait until all are ready; return the cost."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     async with EmbeddedCluster(nodes=20) as cluster:
-        client = cluster.client()
+        client = cluster.client().without_warnings()
         while not await _has_default_account(client):  # noqa: ASYNC110 - a benchmark polls from outside
             await asyncio.sleep(0.01)
         cpu, start = time.process_time(), time.perf_counter()
-        for number in range(MANY):
-            await client.create(deployment(f"web-{number}"))
-        while await _available(client) < 3 * MANY:  # noqa: ASYNC110
+        for obj in objects:
+            await client.create(obj)
+        while await _available(client, type(objects[0])) < REPLICAS * len(objects):  # noqa: ASYNC110
             await asyncio.sleep(0.25)
         wall, used = time.perf_counter() - start, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {"wall s": wall, "cpu s": used, "peak MB": peak / 1024, "grown MB": (peak - before) / 1024}
 
 
-async def _available(client: Client) -> int:
-    return sum(one.status.available_replicas or 0 for one in await client.list(Deployment))
+async def _available(client: Client, kind: type[Deployment] | type[StatefulSet]) -> int:
+    return sum(one.status.available_replicas or 0 for one in await client.list(kind))
+
+
+def many_in_a_process(kind: str) -> dict[str, float]:
+    """Measure many Deployments or StatefulSets in a process of their own, so that its memory is theirs."""
+    output = subprocess.run([sys.executable, __file__, kind], check=True, capture_output=True, text=True).stdout
+    return cast("dict[str, float]", json.loads(output))
+
+
+def print_many(kind: str) -> None:
+    """Measure in this process, and print the result."""
+    if kind == "deployments":
+        metrics = asyncio.run(many([deployment(f"web-{number}") for number in range(MANY)]))
+    else:
+        metrics = asyncio.run(many([stateful_set(f"db-{number}") for number in range(MANY_STATEFUL)]))
+    print(json.dumps(metrics))
+
+
+def metrics_table(title: str, metrics: dict[str, float]) -> str:
+    names = " | ".join(metrics)
+    values = " | ".join(f"{value:,.1f}" for value in metrics.values())
+    return f"\n### {title}, in one process\n\n| {names} |\n|{'--:|' * len(metrics)}\n| {values} |\n"
 
 
 async def _has_default_account(client: Client) -> bool:
@@ -140,20 +197,19 @@ def main() -> None:
             for name, measure in order if number % 2 else reversed(order):
                 shells[name].rounds.append(measure(Path(directory)))
                 print(f"round {number + 1}: {name} {shells[name].rounds[-1]:.2f} s", flush=True)
-    metrics = asyncio.run(many())
+    deployments, stateful_sets = many_in_a_process("deployments"), many_in_a_process("statefulsets")
     ratio = shells["real programs"].median / shells["konverge cluster"].median
     claim = f"a first ready Deployment at least 4x sooner than with the real programs ({ratio:.1f}x)"
-    names = " | ".join(metrics)
-    values = " | ".join(f"{value:,.1f}" for value in metrics.values())
     save_result(
         "cluster",
         table("From the shell to a first ready Deployment", "s", shells, "real programs")
-        + f"\n### {MANY} Deployments of 3 pods become ready, in one process\n\n"
-        + f"| {names} |\n|{'--:|' * len(metrics)}\n| {values} |\n\n"
+        + metrics_table(f"{MANY} Deployments of {REPLICAS} pods become ready", deployments)
+        + metrics_table(f"{MANY_STATEFUL} StatefulSets of {REPLICAS} pods and claims become ready", stateful_sets)
+        + "\n"
         + verdict(claim, ratio >= 4)
         + "\n",
     )
 
 
 if __name__ == "__main__":
-    main()
+    print_many(sys.argv[1]) if sys.argv[1:] else main()
