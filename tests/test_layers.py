@@ -31,7 +31,7 @@ LAYERS: dict[str, list[set[str]]] = {
     "konverge_cluster": [
         {"storage", "patches"},
         {"api"},
-        {"cel", "webhook_client"},
+        {"cel", "webhook_client", "cron_schedules"},
         {"builtins"},
         {"crds", "webhooks", "bootstrap", "users"},
         {"http"},

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from disruption_scenarios import BUDGETS, CRON_JOBS
 from konverge.client import Client, load_config
 from konverge.errors import ControlPlaneError
 from konverge.testing import ControlPlane, find_binaries, run_in_virtual_time
@@ -67,6 +68,11 @@ async def _play_all(plane: ControlPlane, expected: dict[str, Any]) -> dict[str, 
         for number, name in enumerate(SCENARIOS):
             group.create_task(one(number, name))
     return pages
+
+
+def test_the_scenarios_include_budgets_and_cron_jobs(pages: dict[str, tuple[Any, Any]]) -> None:
+    kinds = {kind for _, ours in pages.values() for page in ours.values() if isinstance(page, dict) for kind in page}
+    assert {BUDGETS, *CRON_JOBS} <= kinds
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

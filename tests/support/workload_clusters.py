@@ -45,6 +45,8 @@ WATCHED = (
     "statefulsets.apps",
     "controllerrevisions.apps",
     "persistentvolumeclaims",
+    "cronjobs.batch",
+    "poddisruptionbudgets.policy",
     "services",
     "endpoints",
     "endpointslices.discovery.k8s.io",
@@ -232,6 +234,7 @@ async def real_workload_cluster(
 # Comparison
 
 _HASH = re.compile(r"-[bcdf-hj-np-tv-xz2-9]{8,10}(?=[-\":, ]|$)")
+_TIME_SUFFIX = re.compile(r"-\d{8}(?=[-\":, ]|$)")
 _SUFFIX = re.compile(r"-[bcdf-hj-np-tv-xz2-9]{5}(?=[\":, ]|$)")
 _DROPPED = {"uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink", "namespace", "clusterIP"}
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -248,7 +251,8 @@ def masked(value: Any) -> Any:
     if isinstance(value, str):
         if _TIMES.match(value):
             return "<time>"
-        return _SUFFIX.sub("-<end>", _HASH.sub("-<hash>", _UID.sub("<uid>", value)))
+        text = _TIME_SUFFIX.sub("-<minute>", _UID.sub("<uid>", value))
+        return _SUFFIX.sub("-<end>", _HASH.sub("-<hash>", text))
     return value
 
 

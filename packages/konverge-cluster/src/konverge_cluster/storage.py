@@ -236,6 +236,15 @@ class Storage:
         # The first revision of etcd is 1: an empty store without a write.
         self.revision = 1
         self.compact_revision = 0
+        self._advance_callbacks: dict[object, Callable[[], None]] = {}
+
+    def call_on_advance(self, token: object, callback: Callable[[], None]) -> None:
+        """Call `callback` once, with the next change of any collection; `cancel_call` with the token prevents it."""
+        self._advance_callbacks[token] = callback
+
+    def cancel_call(self, token: object) -> None:
+        """Forget a callback."""
+        self._advance_callbacks.pop(token, None)
 
     @property
     def next_revision(self) -> int:
@@ -258,6 +267,7 @@ class Storage:
         previous = collection.get(entry.key)
         self.revision = entry.revision
         collection._apply(Change(MODIFIED if previous else ADDED, entry.revision, entry, previous))
+        self._advanced()
 
     def delete(self, collection: Collection, last: Entry) -> None:
         """Remove the object with `last.key`; `last` is its final state, encoded for `next_revision`."""
@@ -268,6 +278,13 @@ class Storage:
             raise KeyError(last.key)
         self.revision = last.revision
         collection._apply(Change(DELETED, last.revision, last, previous))
+        self._advanced()
+
+    def _advanced(self) -> None:
+        if self._advance_callbacks:
+            callbacks, self._advance_callbacks = self._advance_callbacks, {}
+            for callback in callbacks.values():
+                callback()
 
     def compact(self, revision: int | None = None) -> None:
         """Drop the history of every collection up to a revision (default: the current one)."""

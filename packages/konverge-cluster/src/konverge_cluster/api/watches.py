@@ -77,6 +77,9 @@ class _Watch:
         self._position = 0
         self._sent_revision = 0
         self._wakeup = asyncio.Event()
+        self._bookmark_revision = 0
+        self._repeated = False  # whether the last bookmark was due at the revision of the one before
+        self._resumed = False
 
     def seek(self, version: int) -> None:
         """Set the position from which events are sent; version 0 means the current revision.
@@ -97,6 +100,7 @@ class _Watch:
                 yield chunk
         finally:
             timer.cancel()
+            self._cluster.storage.cancel_call(self)
             self._collection.unsubscribe(self)
             del self._cluster.watches[self]
 
@@ -136,9 +140,11 @@ class _Watch:
             if changes is None:
                 return
             chunk = await self._frames_for(changes)
+            if self._resumed:
+                self._resumed, bookmark_at = False, self._next_bookmark()
             if loop.time() >= bookmark_at:
-                bookmark_at = self._next_bookmark()
                 chunk += self._progress_bookmark()
+                bookmark_at = self._next_bookmark()
             if chunk:
                 yield chunk
             if loop.time() >= self._deadline:
@@ -162,18 +168,33 @@ class _Watch:
             timer.cancel()
 
     def _next_bookmark(self) -> float:
+        """Return when the next bookmark is due: in a minute, or at the end if nothing has changed for two of them.
+
+        An idle cluster then needs no timers, so that a virtual year of it takes no time.
+        """
         if not self._options.bookmarks:
             return float("inf")
         now = self._loop.time()
         last = self._deadline - _BOOKMARK_BEFORE_END
         if now >= last - _BOOKMARK_MARGIN:
             return float("inf")
+        storage = self._cluster.storage
+        if self._repeated and storage.revision == self._bookmark_revision:
+            storage.call_on_advance(self, self._resume)
+            return last
         return min(now + _BOOKMARK_INTERVAL, last)
+
+    def _resume(self) -> None:
+        self._resumed = True
+        self._wakeup.set()
 
     def _progress_bookmark(self) -> bytes:
         """Return a bookmark at the current revision; nothing while events are pending or the revision is unchanged."""
         revision = self._cluster.storage.revision
-        return b"" if self._pending() or revision <= self._sent_revision else self._bookmark(revision)
+        if self._pending():
+            return b""
+        self._repeated, self._bookmark_revision = revision == self._bookmark_revision, revision
+        return b"" if revision <= self._sent_revision else self._bookmark(revision)
 
     async def _frames_for(self, changes: list[Change]) -> bytes:
         self._position += len(changes)

@@ -40,6 +40,13 @@ async def test_an_eviction_decrements_the_budget_and_sets_a_pod_condition() -> N
     budget = await plane.good("GET", f"{BUDGETS}/b")
     assert budget["status"]["disruptionsAllowed"] == 0
     assert list(budget["status"]["disruptedPods"]) == ["p"]
+    (condition,) = budget["status"]["conditions"]
+    assert (condition["type"], condition["status"], condition["reason"]) == (
+        "DisruptionAllowed",
+        "False",
+        "InsufficientPods",
+    )
+    assert "kube-apiserver" in [one["manager"] for one in budget["metadata"]["managedFields"]]
 
 
 async def test_an_exhausted_budget_prevents_the_eviction() -> None:
@@ -89,4 +96,45 @@ async def test_two_budgets_for_one_pod_are_rejected() -> None:
     plane = await running_pod(disruptionsAllowed=1)
     await plane.good("POST", BUDGETS, {"metadata": {"name": "c"}, "spec": {"selector": {}}})
 
-    assert (await plane.request("POST", f"{PODS}/p/eviction", EVICTION))[0] == 500
+    code, error = await plane.request("POST", f"{PODS}/p/eviction", EVICTION)
+
+    assert code == 500
+    text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+    assert error["message"] == text
+
+
+@pytest.mark.parametrize(
+    ("condition", "healthy", "expected"),
+    [
+        (("SyncFailed", "no scale"), 2, "does not allow evicting pods currently because it failed sync: no scale"),
+        (("Other", "why"), 2, "does not allow evicting pods currently (Other): why"),
+        (("Other", ""), 2, "does not allow evicting pods currently"),
+        (("Other", "why"), 1, "needs 1 healthy pods and has 1 currently"),
+    ],
+)
+async def test_the_cause_of_a_refused_eviction(condition: tuple[str, str], healthy: int, expected: str) -> None:
+    reason, message = condition
+    found = {
+        "type": "DisruptionAllowed",
+        "status": "False",
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    plane = await running_pod(disruptionsAllowed=0, currentHealthy=healthy, desiredHealthy=1, conditions=[found])
+
+    code, error = await plane.request("POST", f"{PODS}/p/eviction", EVICTION)
+
+    assert (code, error["details"]["causes"][0]["message"]) == (429, f"The disruption budget b {expected}")
+
+
+async def test_an_eviction_of_another_version_or_pod_is_a_conflict() -> None:
+    plane = await running_pod(disruptionsAllowed=2, currentHealthy=3, desiredHealthy=1)
+    for preconditions, word in (({"uid": "another"}, "UID"), ({"resourceVersion": "1"}, "ResourceVersion")):
+        body = {**EVICTION, "deleteOptions": {"preconditions": preconditions}}
+
+        code, error = await plane.request("POST", f"{PODS}/p/eviction", body)
+
+        assert code == 409
+        assert f"the {word} in the precondition" in error["message"]
+    assert "deletionTimestamp" not in (await plane.good("GET", f"{PODS}/p"))["metadata"]

@@ -97,6 +97,29 @@ async def test_bookmarks_are_sent_every_minute_and_two_seconds_before_the_end() 
     assert loop.time() - began == 150
 
 
+async def test_bookmarks_pause_while_nothing_changes_and_resume_with_the_next_change() -> None:
+    plane = VirtualTimeServer()
+    loop = asyncio.get_running_loop()
+    start = plane.server.cluster.storage.revision
+    options = {"resourceVersion": start, "allowWatchBookmarks": "true", "timeoutSeconds": 7200}
+    at = []
+
+    async def write_later() -> None:
+        await asyncio.sleep(3600)
+        await plane.good("POST", "/api/v1/namespaces", {"metadata": {"name": "elsewhere"}})
+
+    began = loop.time()
+    writing = asyncio.create_task(write_later())
+    async with plane.watch(CONFIG_MAPS, **options) as watcher:
+        with pytest.raises(StopAsyncIteration):
+            while True:
+                event = await watcher.next()
+                at.append((loop.time() - began, event["object"]["metadata"]["resourceVersion"]))
+    await writing
+
+    assert at == [(moment, str(start + 1)) for moment in (3660, 3720, 7198)]
+
+
 async def test_bookmarks_are_sent_only_on_request() -> None:
     plane = VirtualTimeServer()
 

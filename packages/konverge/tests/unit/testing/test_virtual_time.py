@@ -17,6 +17,13 @@ async def test_an_hour_passes_at_once_and_exactly() -> None:
     assert time.perf_counter() - begin < 5
 
 
+async def test_timers_fire_after_years() -> None:
+    loop = asyncio.get_running_loop()
+    for _ in range(3):
+        await asyncio.sleep(366 * 24 * 3600 + 0.1)  # a float has no nanoseconds any more
+    assert loop.time() == pytest.approx(3 * (366 * 24 * 3600 + 0.1))
+
+
 async def test_timers_fire_in_order() -> None:
     seen = []
 

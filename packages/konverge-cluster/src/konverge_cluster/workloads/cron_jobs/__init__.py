@@ -1,0 +1,1 @@
+"""CronJobs: a Job at each time of a schedule."""
