@@ -21,6 +21,7 @@ _OWN = {
     "crd": "konverge.cli.crd:crd",
     "manifests": "konverge.cli.manifests.command:manifests",
     "models": "konverge.cli.models:models",
+    "new": "konverge.cli.new_operator.command:new",
     "run": "konverge.cli.run:run",
     "sample": "konverge.cli.crd:sample",
     "why": "konverge.cli.why:why",

@@ -115,13 +115,16 @@ async def _fetch(address: tuple[str, int], path: str, type_: type[Any]) -> Any:
 
 
 def _entries(body: bytes, place: str, type_: type[Any]) -> Any:
+    entries: Any
     try:
         entries = json.loads(body)
     except ValueError:
-        entries = None
+        raise _not_an_operator(place) from None
     # Histories are lists of objects, and the known keys are lists by controller.
-    values = entries.values() if isinstance(entries, dict) else entries
-    if not isinstance(entries, type_) or not all(isinstance(one, dict if type_ is list else list) for one in values):
+    if not isinstance(entries, type_):
+        raise _not_an_operator(place)
+    values, inner = (entries.values(), list) if isinstance(entries, dict) else (entries, dict)
+    if not all(isinstance(one, inner) for one in values):
         raise _not_an_operator(place)
     return entries
 

@@ -1,0 +1,1 @@
+"""The command `konverge new`: a project for an operator, from templates."""
