@@ -13,7 +13,6 @@ from konverge.testing import ControlPlane
 pytest_plugins = [
     "konverge.testing.fixtures",
     "konverge.testing.async_tests",
-    "konverge_cluster.testing.fixtures",
     "pytester",
 ]
 

@@ -20,7 +20,7 @@ from typing import Any, get_origin
 import konverge
 import konverge_cluster
 import konverge_cluster.nodes
-import konverge_cluster.testing.fixtures
+import konverge_cluster.testing
 
 GOLDEN = Path(__file__).parent.parent / "docs" / "reference" / "api.txt"
 GENERATED = {"k8s"}
@@ -33,7 +33,7 @@ ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 def modules() -> list[ModuleType]:
     names = sorted(m.name for m in pkgutil.iter_modules(konverge.__path__) if m.name != "__main__")
     parts = [importlib.import_module(f"konverge.{name}") for name in names if name not in GENERATED]
-    return [konverge, *parts, konverge_cluster, konverge_cluster.nodes, konverge_cluster.testing.fixtures]
+    return [konverge, *parts, konverge_cluster, konverge_cluster.nodes, konverge_cluster.testing]
 
 
 def signature(thing: Any) -> str:

@@ -20,7 +20,7 @@ from konverge.objects import Unstructured
 from konverge.testing import ControlPlane, find_binaries, run_in_virtual_time
 from konverge.testing.binaries import NEEDED
 from konverge_cluster.nodes import SimulatedNodes
-from konverge_cluster.testing.fixtures import TestCluster, virtual_clock
+from konverge_cluster.testing.clusters import TestCluster, virtual_clock
 from namespace_scenarios import until
 from pod_scenarios import PROGRAM, SCENARIOS, ScenarioNamespace
 

@@ -13,7 +13,7 @@ from konverge import Client, Manager, ObjectMeta, Unstructured
 from konverge.errors import ApiError, NotFound
 from konverge.k8s.core.v1 import Namespace
 from konverge.objects import to_wire
-from konverge_cluster.testing.fixtures import TestCluster
+from konverge_cluster.testing import TestCluster
 from konverge_operators.webapp.api import Phase, WebApp
 from konverge_operators.webapp.children import KINDS
 from konverge_operators.webapp.operator import operator

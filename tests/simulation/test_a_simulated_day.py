@@ -10,7 +10,7 @@ from konverge import Context, ObjectMeta, Result, controller_for, crd_for
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.k8s.events.v1 import Event
 from konverge.objects import Unstructured, now, to_wire
-from konverge_cluster.testing.fixtures import TestCluster
+from konverge_cluster.testing import TestCluster
 
 
 async def check_every_hour(obj: Gadget, ctx: Context) -> Result:

@@ -17,7 +17,7 @@ from konverge.k8s.core.v1 import Container, Namespace, Pod, PodSpec, PodTemplate
 from konverge.k8s.meta.v1 import LabelSelector
 from konverge.testing import run_in_virtual_time
 from konverge_cluster.nodes import Behavior
-from konverge_cluster.testing.fixtures import TestCluster
+from konverge_cluster.testing import TestCluster
 
 
 def deployment(name: str, *, image: str = "nginx:1.25", replicas: int = 3, **spec: object) -> Deployment:

@@ -18,7 +18,7 @@ from konverge.k8s.core.v1 import Container, Namespace, Pod, PodSpec, PodTemplate
 from konverge.k8s.meta.v1 import LabelSelector
 from konverge.testing import run_in_virtual_time, settle
 from konverge_cluster import EmbeddedServer
-from konverge_cluster.testing.fixtures import TestCluster, virtual_clock
+from konverge_cluster.testing.clusters import TestCluster, virtual_clock
 
 __all__ = ["CALLS"]
 

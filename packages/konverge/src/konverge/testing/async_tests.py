@@ -11,63 +11,34 @@ Rules:
 4. No test hangs: in virtual time a deadlock is an error at once; in real time a test has two minutes, or the limit in
    its marker: `@pytest.mark.real_time(limit=900)`.
 5. An argument with the attribute `enter_for_test` is entered on the test's loop before the test starts (see
-   `clusters`).
+   `konverge_cluster.testing`).
+6. Other plugins for coroutines (pytest-asyncio, anyio) leave these tests alone, whatever their mode: what they would
+   call has been replaced by a plain function before they look at it.
 """
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
-from typing import Any
+from collections.abc import Generator
 
 import pytest
 
-from konverge.testing.leak_check import LeakCheckLoop, assert_all_closed
-from konverge.testing.virtual_time import VirtualTimeLoop
-
-REAL_TIME_FIXTURES = {"control_plane"}
-REAL_TIME_LIMIT = 120.0
-TASK_TIMEOUT = 5.0
+from konverge.testing import coroutine_tests
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "real_time: an async test that needs real time, for sockets or processes")
-    config.addinivalue_line(
-        "markers", "plain_loop: an async test that is too long, or too exact, for asyncio's debug mode"
-    )
+    """Register the markers, also for a project that does not list them."""
+    coroutine_tests.register_markers(config)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Remember a test that is a coroutine."""
+    coroutine_tests.store_coroutine(item)
+    yield
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
     """Run a test that is a coroutine; leave all others to pytest."""
-    test = pyfuncitem.obj
-    if not inspect.iscoroutinefunction(test):
-        return None
-    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    factory: Callable[[], asyncio.AbstractEventLoop] = VirtualTimeLoop
-    limit = None
-    marker = pyfuncitem.get_closest_marker("real_time")
-    if marker or REAL_TIME_FIXTURES & set(pyfuncitem.fixturenames):
-        factory = LeakCheckLoop
-        limit = marker.kwargs.get("limit", REAL_TIME_LIMIT) if marker else REAL_TIME_LIMIT
-    debug = pyfuncitem.get_closest_marker("plain_loop") is None
-    with asyncio.Runner(debug=debug, loop_factory=factory) as runner:
-        runner.run(_run_test(test, arguments, limit))
-    return True
-
-
-async def _run_test(test: Callable[..., Awaitable[None]], arguments: dict[str, Any], limit: float | None) -> None:
-    async with asyncio.timeout(limit), AsyncExitStack() as entered:
-        for argument in arguments.values():
-            if getattr(argument, "enter_for_test", False):
-                await entered.enter_async_context(argument)
-        await test(**arguments)
-    for _ in range(10):  # lets tasks and connections end that the test has cancelled or closed
-        await asyncio.sleep(0)
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    if tasks and limit is not None:
-        _, tasks = await asyncio.wait(tasks, timeout=TASK_TIMEOUT)
-    assert not tasks, f"tasks left running: {sorted(str(task.get_coro()) for task in tasks)}"
-    await assert_all_closed()
+    coroutine_tests.replace_coroutine(pyfuncitem)
+    return (yield)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
 __all__ = ["VirtualTimeLoop", "run_in_virtual_time", "settle"]
@@ -112,6 +113,16 @@ async def settle() -> None:
 
 
 def run_in_virtual_time(main: Coroutine[Any, Any, T], *, debug: bool = True) -> T:
-    """Run a coroutine in virtual time and return its result."""
+    """Run a coroutine in virtual time and return its result.
+
+    Where a loop already runs, as in a notebook, the virtual loop runs in a thread of its own, and that loop waits.
+    """
+    if asyncio._get_running_loop() is None:
+        return _run(main, debug)
+    with ThreadPoolExecutor(1, "virtual-time") as thread:
+        return thread.submit(_run, main, debug).result()
+
+
+def _run(main: Coroutine[Any, Any, T], debug: bool) -> T:
     with asyncio.Runner(debug=debug, loop_factory=VirtualTimeLoop) as runner:
         return runner.run(main)

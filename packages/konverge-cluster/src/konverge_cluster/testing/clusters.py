@@ -1,0 +1,86 @@
+"""An embedded cluster for tests: it runs whole operators, and waits until nothing changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from konverge.client import Client
+from konverge.controller import Controller
+from konverge.errors import WaitTimeout
+from konverge.manager import Manager, Operator
+from konverge.objects import Unstructured, wall_clock
+from konverge.testing.virtual_time import START, VirtualTimeLoop
+from konverge_cluster.embedded_cluster import EmbeddedCluster
+from konverge_cluster.testing.operators import install_operator, whole_operator
+
+__all__ = ["TestCluster", "virtual_clock", "wall_clock"]
+
+
+def virtual_clock() -> float:
+    """Return the wall clock time on virtual time; the start time while no event loop runs."""
+    try:
+        return START + asyncio.get_running_loop().time()
+    except RuntimeError:
+        return START
+
+
+class TestCluster(EmbeddedCluster):
+    """An embedded cluster with methods for tests.
+
+    Promises: on virtual time `settle` is exact, and nothing sleeps in real time. `listen` opens a socket, for tests on
+    real time.
+    """
+
+    __test__ = False  # pytest would collect it because of its name
+    enter_for_test = True
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"seed": 1, "heartbeat": 0.0, **options})
+
+    @asynccontextmanager
+    async def operator(
+        self, *parts: Operator | Controller[Any], name: str = "operator", **options: Any
+    ) -> AsyncGenerator[Manager]:
+        """Run an operator on this cluster inside an `async with` block; `options` are those of `Manager`.
+
+        An `Operator` is run whole: its CRDs and webhooks, with conversion, are installed first. Controllers run under
+        `name`.
+
+        Raises: TypeError for an `Operator` together with anything else.
+        """
+        operator = whole_operator(parts, name)
+        await install_operator(self.server, self.client(), operator)
+        manager = operator.manager(self.operator_client(operator), **options)
+        async with manager.running():
+            yield manager
+
+    def operator_client(self, operator: Operator) -> Client:  # noqa: ARG002 - a cluster with RBAC needs it
+        """Return the client that an operator runs with. The cluster has no RBAC, so it may do everything."""
+        return self.client()
+
+    async def install(self, *crds: Unstructured) -> Client:
+        """Create CRDs, which the embedded server serves at once; return a client."""
+        client = self.client()
+        for crd in crds:
+            await client.create(crd)
+        return client
+
+    async def settle(self, *, quiet: float = 15.0, limit: float = 3600.0) -> None:
+        """Wait until nothing has been written for `quiet` seconds.
+
+        Raises: WaitTimeout when writes continue for `limit` seconds.
+        """
+        loop = asyncio.get_running_loop()
+        storage = self.server.cluster.storage
+        end, since, last = loop.time() + limit, loop.time(), -1
+        while loop.time() - since < quiet:
+            if isinstance(loop, VirtualTimeLoop):
+                await loop.settle()
+            if storage.next_revision != last:
+                last, since = storage.next_revision, loop.time()
+            if loop.time() > end:
+                raise WaitTimeout(f"cluster not settled after {limit:g} s: objects are still written")
+            await asyncio.sleep(0.5)

@@ -1,0 +1,31 @@
+"""External services: a fake of the author's, whose methods are writes of the operator for the schedule."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from konverge_cluster.testing.simulation.transports import ProcessTransport
+
+__all__ = ["wrap_external"]
+
+
+def wrap_external(service: Any, transport: ProcessTransport) -> Any:
+    """Return the service as one process sees it: its calls end with the process, fail, or lose their response."""
+    return _ExternalService(service, transport)
+
+
+class _ExternalService:
+    def __init__(self, service: Any, transport: ProcessTransport) -> None:
+        self._service = service
+        self._transport = transport
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._service, name)
+        if not inspect.iscoroutinefunction(value):
+            return value
+
+        async def call(*arguments: Any, **options: Any) -> Any:
+            return await self._transport.call(lambda: value(*arguments, **options))
+
+        return call

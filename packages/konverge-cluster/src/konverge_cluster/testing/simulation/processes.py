@@ -1,0 +1,125 @@
+"""The processes of the operator, one after the other: each has its own memory, and ends when the schedule kills it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import Any, Final
+
+from konverge.client import Client, ClientOptions, InProcessTransport
+from konverge.manager import LeaderElection, Operator
+from konverge.manager.running_manager import RunningManager
+from konverge.objects import Key
+from konverge.reconcile import Context, Reconciler, Result
+from konverge_cluster.embedded_server import EmbeddedServer
+from konverge_cluster.testing.simulation.transports import Faults, ProcessTransport
+
+__all__ = ["HOT_LOOP", "Processes"]
+
+HOT_LOOP: Final = 100
+"""How many reconciles of one key in a minute are a hot loop."""
+
+_LEASE_POLL: Final = 0.5
+
+
+class Processes:
+    """Runs processes of the operator until it is cancelled.
+
+    `build` returns the operator of a process, given its transport. With a `lose-lease` in the schedule they compete for
+    a lease, and the successor of a process that cannot renew it waits as a standby.
+    """
+
+    def __init__(
+        self, server: EmbeddedServer, faults: Faults, build: Callable[[ProcessTransport], Operator], namespace: str
+    ) -> None:
+        self.failed = asyncio.Event()
+        self.started = 0
+        self._server = server
+        self._faults = faults
+        self._build = build
+        self._namespace = namespace
+        self._elects = any(one.fault == "lose-lease" for one in faults.schedule)
+        self._current: ProcessTransport | None = None
+
+    def kill(self) -> None:
+        """Kill the current process; the next one starts at once."""
+        if self._current is not None:
+            self._current.kill()
+
+    async def run(self) -> None:
+        """Start a process, and the next one when it has crashed or cannot renew its lease any more."""
+        async with asyncio.TaskGroup() as processes:
+            while not self.failed.is_set():
+                self.started += 1
+                transport = ProcessTransport(InProcessTransport(self._server.handle), self._faults, self.started)
+                self._current = transport
+                process = processes.create_task(self._serve(transport))
+                lost = processes.create_task(transport.lease_lost.wait())
+                await asyncio.wait([process, lost], return_when=asyncio.FIRST_COMPLETED)
+                lost.cancel()
+
+    async def _serve(self, transport: ProcessTransport) -> None:
+        async with AsyncExitStack() as stack:
+            client = Client(transport, options=ClientOptions(namespace=self._namespace))
+            await stack.enter_async_context(client)
+            operator = self._build(transport)
+            counted = tuple(
+                replace(one, reconciler=_CountingReconciler(one.reconciler, self._hot_loop))
+                for one in operator.controllers
+            )
+            manager = replace(operator, controllers=counted).manager(
+                client, grace=0.0, leader_election=self._election(transport.number)
+            )
+            running = await stack.enter_async_context(manager.running())
+            await self._until_ended(transport, running)
+
+    async def _until_ended(self, transport: ProcessTransport, running: RunningManager) -> None:
+        if not self._elects:
+            await transport.crashed.wait()
+            return
+        while not transport.crashed.is_set() and not running.lost_reason:  # noqa: ASYNC110 - free on virtual time
+            await asyncio.sleep(_LEASE_POLL)
+
+    def _election(self, number: int) -> LeaderElection | None:
+        if not self._elects:
+            return None
+        clock = asyncio.get_running_loop().time
+        return LeaderElection("simulation", self._namespace, identity=f"process-{number}", clock=clock)
+
+    def _hot_loop(self, key: Key) -> None:
+        self._faults.failures.append(f"reconciled {key} more than {HOT_LOOP} times in a minute: a hot loop")
+        self.failed.set()
+        self.kill()
+
+
+class _CountingReconciler(Reconciler[Any]):
+    """Counts the reconciles of each key."""
+
+    def __init__(self, inner: Reconciler[Any], hot_loop: Callable[[Key], None]) -> None:
+        self.finalizer = inner.finalizer  # type: ignore[misc]
+        self.reconcile_terminating = inner.reconcile_terminating  # type: ignore[misc]
+        self._inner = inner
+        self._hot_loop = hot_loop
+        self._times: dict[Key, deque[float]] = {}
+
+    async def reconcile(self, obj: Any, ctx: Context, /) -> Result | None:
+        self._count(ctx.key)
+        return await self._inner.reconcile(obj, ctx)
+
+    async def finalize(self, obj: Any, ctx: Context, /) -> Result | None:
+        self._count(ctx.key)
+        return await self._inner.finalize(obj, ctx)
+
+    def gone(self, key: Key) -> None:
+        self._inner.gone(key)
+
+    def _count(self, key: Key) -> None:
+        now = asyncio.get_running_loop().time()
+        times = self._times.setdefault(key, deque(maxlen=HOT_LOOP + 1))
+        times.append(now)
+        if len(times) > HOT_LOOP and now - times[0] < 60.0:
+            self._hot_loop(key)
+            times.clear()

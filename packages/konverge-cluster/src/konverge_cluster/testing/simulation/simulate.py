@@ -1,0 +1,159 @@
+"""The decorator: a scenario becomes a test that runs it without faults, and then under many schedules of faults.
+
+@simulate(make_operator, samples=[widget("a")], seeds=50)
+async def test_widgets(sim: Simulation) -> None:
+    await sim.client.patch(Widget, "a", {"spec": {"replicas": 3}})
+    await sim.settle()
+    await sim.client.delete(Widget, "a")
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from konverge.manager import Operator
+from konverge.objects import Resource
+from konverge.testing.virtual_time import run_in_virtual_time
+from konverge_cluster.testing.simulation.runs import (
+    Observed,
+    Simulation,
+    SimulationFailure,
+    SimulationOptions,
+    run_simulation,
+    seed_random,
+)
+from konverge_cluster.testing.simulation.schedules import (
+    Schedule,
+    generate_schedules,
+    parse_schedule,
+    show_schedule,
+    shrink,
+)
+
+__all__ = ["REPLAY", "simulate"]
+
+REPLAY: Final = "KONVERGE_SIMULATION"
+"""The environment variable with a seed and a schedule: only that one is run, with logs."""
+
+Scenario: TypeAlias = Callable[[Simulation], Awaitable[None]]
+
+
+def simulate(
+    operator: Operator | Callable[..., Operator],
+    *,
+    samples: Iterable[Resource] = (),
+    seeds: int = 50,
+    external: Callable[[], Any] | None = None,
+    exclude: tuple[type[Resource], ...] = (),
+    quiet: float = 60.0,
+    nodes: int = 1,
+) -> Callable[[Scenario], Callable[[], None]]:
+    """Turn a scenario into a test that checks an operator on virtual time under seeded faults.
+
+    `operator` is an Operator, or a function that returns a new one: each process of the operator starts with a new one,
+    so that what is only in memory is lost in a crash. `samples` are created first. The scenario edits objects as a user
+    does, and calls `settle` after each step.
+
+    `external` returns a fake of an external service, a dataclass that is compared by its fields; the function
+    `operator` gets it as its argument, and calls of its async methods fail like requests. `exclude` are kinds that the
+    operator creates and that outlive their owners. `quiet` is after how many seconds without a write a step is done:
+    more than any delay of the operator. `nodes` is the number of nodes of the cluster.
+
+    The test checks, for each seed: the state after each step, the creates and deletes, and the external service are
+    those of the run without faults; nothing is written while idle; a restart while idle changes nothing; no key is
+    reconciled in a hot loop; what the operator created is gone when the objects that it reconciles are deleted.
+
+    The test raises SimulationFailure with the shortest schedule found that fails, and a line that replays it.
+    """
+    build = _builder(operator, external is not None)
+
+    def decorate(scenario: Scenario) -> Callable[[], None]:
+        options = SimulationOptions(
+            build=build,
+            scenario=scenario,
+            samples=tuple(samples),
+            external=external,
+            exclude=exclude,
+            quiet=quiet,
+            nodes=nodes,
+        )
+
+        def test() -> None:
+            if replay := os.environ.get(REPLAY):
+                _replay(options, replay)
+            else:
+                _run_all(options, seeds)
+
+        test.__name__, test.__qualname__ = scenario.__name__, scenario.__qualname__
+        test.__module__, test.__doc__ = scenario.__module__, scenario.__doc__
+        return test
+
+    return decorate
+
+
+def _builder(operator: Operator | Callable[..., Operator], takes_external: bool) -> Callable[[Any], Operator]:
+    """Return a function that returns the operator of a new process."""
+    if isinstance(operator, Operator):
+        try:
+            pristine = copy.deepcopy(operator.controllers)
+        except Exception as error:
+            raise TypeError(
+                f"each process needs an operator of its own, and this one cannot be copied ({error}): pass a function"
+                " that returns it"
+            ) from error
+        fields = {name: getattr(operator, name) for name in ("name", "kinds", "webhooks", "samples")}
+        return lambda _: Operator(controllers=copy.deepcopy(pristine), **fields)
+    if takes_external:
+        return operator
+    return lambda _: operator()
+
+
+def _run_all(options: SimulationOptions, seeds: int) -> None:
+    expected = _run(options, (), 0, None)
+    for seed, schedule in enumerate(generate_schedules(seeds, expected.bounds), start=-2):
+        try:
+            _run(options, schedule, seed, expected)
+        except SimulationFailure as failure:
+            raise _report(options, schedule, seed, expected, failure) from None
+
+
+def _run(
+    options: SimulationOptions, schedule: Schedule, seed: int, expected: Observed | None, *, logs: bool = False
+) -> Observed:
+    """Run one schedule. Errors are expected under faults, so only the run without them logs."""
+    with seed_random(seed, logs=logs or not schedule):
+        return run_in_virtual_time(run_simulation(options, schedule, seed, expected), debug=False)
+
+
+def _replay(options: SimulationOptions, text: str) -> None:
+    """Run one schedule: "seed=17 crash-after:7"."""
+    first, _, rest = text.partition(" ")
+    seed = int(first.removeprefix("seed="))
+    _run(options, parse_schedule(rest), seed, _run(options, (), 0, None), logs=True)
+
+
+def _report(
+    options: SimulationOptions, schedule: Schedule, seed: int, expected: Observed, failure: SimulationFailure
+) -> SimulationFailure:
+    """Return the failure of the shortest schedule that still fails, with the line that replays it."""
+    failures = {schedule: failure}
+
+    def fails(shorter: Schedule) -> bool:
+        try:
+            _run(options, shorter, seed, expected)
+        except SimulationFailure as found:
+            failures[shorter] = found
+            return True
+        return False
+
+    shortest = shrink(schedule, fails)
+    file = os.path.relpath(inspect.getfile(options.scenario))
+    line = (
+        f"{REPLAY}='seed={seed} {show_schedule(shortest)}' pytest {Path(file).as_posix()}::{options.scenario.__name__}"
+    )
+    return SimulationFailure(f"{failures[shortest]}\nreplay: {line}")

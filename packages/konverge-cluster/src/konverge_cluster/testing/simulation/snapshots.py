@@ -1,0 +1,93 @@
+"""Snapshots: the objects of the user and the operator, without what differs from run to run.
+
+Times become "<time>", uids name their object, resource versions, generations and managed fields are dropped, and an
+observed generation is shown as how far it is behind. Addresses that the server assigns are dropped too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from konverge_cluster.testing.simulation.audits import Audit
+from konverge_cluster.testing.simulation.foreign import ANNOTATION
+
+__all__ = ["differences", "normalize", "take_snapshot"]
+
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
+_UID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_DROPPED: Final = {
+    *("managedFields", "resourceVersion", "generation", "clusterIP", "clusterIPs", "nodePort"),
+    "deployment.kubernetes.io/revision",  # how often it changed on the way, which faults may well change
+    ANNOTATION,
+}
+_SHOWN: Final = 6
+
+
+def take_snapshot(audit: Audit) -> dict[str, Any]:
+    """Return the objects that the user or the operator has created, by name."""
+    found: dict[str, Any] = {}
+    for collection in audit.storage:
+        for entry in collection.entries():
+            if entry.uid in audit.creators:
+                document = msgspec.json.decode(entry.raw)
+                document["metadata"].pop("uid")
+                if set(document["metadata"].get("annotations", ())) == {ANNOTATION}:
+                    del document["metadata"]["annotations"]
+                name = audit.uids[entry.uid].rpartition(" #")[0]
+                if document["metadata"].pop("generateName", ""):
+                    document["metadata"].pop("name")
+                while name in found:
+                    name += "+"
+                found[name] = _plain(document, audit.uids, document["metadata"].get("generation", 0))
+    return found
+
+
+def normalize(value: Any, uids: Mapping[str, str]) -> Any:
+    """Return the state of an external service as plain data, comparable between runs."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return _plain(value, uids, 0)
+
+
+def _plain(value: Any, uids: Mapping[str, str], generation: int) -> Any:
+    if isinstance(value, Mapping):
+        items = {_text(str(key), uids): one for key, one in value.items() if key not in _DROPPED}
+        plain = {key: _plain(one, uids, generation) for key, one in items.items()}
+        if isinstance(plain.get("observedGeneration"), int) and generation:
+            plain["observedGeneration"] = f"{generation - plain['observedGeneration']} behind"
+        return plain
+    if isinstance(value, list | tuple):
+        return [_plain(one, uids, generation) for one in value]
+    if isinstance(value, set | frozenset):
+        return sorted((_plain(one, uids, generation) for one in value), key=str)
+    return _text(value, uids) if isinstance(value, str) else value
+
+
+def _text(text: str, uids: Mapping[str, str]) -> str:
+    return _UID.sub(lambda found: f"<{uids.get(found[0], 'uid')}>", _TIME.sub("<time>", text))
+
+
+def differences(expected: Any, found: Any) -> str:
+    """Return the paths at which two states differ, and both values; the first few."""
+    lines = list(_differences("", expected, found))
+    more = f"; and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
+    return "; ".join(lines[:_SHOWN]) + more
+
+
+def _differences(path: str, expected: Any, found: Any) -> Iterator[str]:
+    if isinstance(expected, dict) and isinstance(found, dict):
+        for key in sorted({*expected, *found}):
+            below = f"{path}.{key}" if path else key
+            if key not in found:
+                yield f"{below} is missing"
+            elif key not in expected:
+                yield f"{below} should not exist: {str(found[key])[:200]}"
+            else:
+                yield from _differences(below, expected[key], found[key])
+    elif expected != found:
+        yield f"{path} is {str(found)[:200]!r} instead of {str(expected)[:200]!r}"
