@@ -13,6 +13,7 @@ from konverge.testing import ControlPlane
 pytest_plugins = [
     "konverge.testing.fixtures",
     "konverge.testing.async_tests",
+    "konverge_cluster.testing.fixtures",  # loaded once: the entry point has the same name
     "pytester",
 ]
 

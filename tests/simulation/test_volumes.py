@@ -15,7 +15,7 @@ from konverge.objects import Unstructured
 from konverge.testing import settle
 from konverge.testing.faults import status_response
 from konverge.wire.messages import BufferedResponse, Request, Response
-from konverge_cluster.testing.fixtures import TestCluster
+from konverge_cluster.testing import TestCluster
 from volume_clusters import CLAIMS, VOLUMES, EmbeddedVolumeCluster, clock, embedded_volume_cluster, provisioner
 from volume_scenarios import SIMULATED
 from workload_clusters import NODE

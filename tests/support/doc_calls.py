@@ -154,6 +154,12 @@ def call_embedded(names: Names) -> None:
 
 
 def call_testing(names: Names) -> None:
+    async def test_on_a_cluster() -> None:
+        async with TestCluster(clock=virtual_clock) as cluster:
+            await names["test_a_greeting_becomes_a_config_map"](cluster)
+
+    run_in_virtual_time(test_on_a_cluster())
+    names["test_greetings_under_faults"]()
     run_in_virtual_time(names["test_an_hour_passes"]())
 
 

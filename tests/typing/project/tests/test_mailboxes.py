@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from konverge import ObjectMeta, crd_for
 from konverge.k8s.apps.v1 import Deployment
-from konverge_cluster.testing.fixtures import TestCluster
+from konverge_cluster.testing import TestCluster
 from mailboxes.api import Mailbox, MailboxSpec
 from mailboxes.children import scaled
 from mailboxes.operator import mailboxes

@@ -11,7 +11,7 @@ pytest loads it through an entry point; `-p no:konverge_cluster.testing.fixtures
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,7 +20,16 @@ from konverge.testing import coroutine_tests
 if TYPE_CHECKING:
     from konverge_cluster.testing.clusters import TestCluster
 
-__all__ = ["cluster"]
+__all__ = ["TestCluster", "cluster"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import `TestCluster` on first use."""
+    if name != "TestCluster":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from konverge_cluster.testing.clusters import TestCluster
+
+    return TestCluster
 
 
 @pytest.fixture

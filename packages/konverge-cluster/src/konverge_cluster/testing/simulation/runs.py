@@ -76,8 +76,6 @@ class Environment:
     faults: Faults
     processes: Processes
     external: Any
-    kinds: set[tuple[str, str]]
-    """Group and plural of the kinds that the operator reconciles."""
 
 
 class Simulation:
@@ -208,7 +206,7 @@ class Simulation:
 
     async def _clean_up(self) -> None:
         """Delete the objects of the user that the operator reconciles; what the operator created must go with them."""
-        loop, kinds = asyncio.get_running_loop(), self._environment.kinds
+        loop, kinds = asyncio.get_running_loop(), self._faults.kinds
         for target in self._primary_objects():
             await self.client.delete(target.kind, target.name, namespace=target.namespace or None, missing_ok=True)
         exclude = {(kind_of(one).group, kind_of(one).plural) for one in self._options.exclude}
@@ -227,7 +225,7 @@ class Simulation:
         return [
             Target(*collection.name, *entry.key.rpartition("/")[::2])
             for collection in audit.storage
-            if collection.name in self._environment.kinds
+            if collection.name in self._faults.kinds
             for entry in collection.entries()
             if audit.creators.get(entry.uid) == USER
         ]
@@ -280,12 +278,14 @@ async def run_simulation(
         running = asyncio.create_task(environment.processes.run())
         acting = asyncio.create_task(_act(options, simulation))
         await asyncio.wait([running, acting], return_when=asyncio.FIRST_COMPLETED)
+        if running.done() and running.exception() is None:
+            await asyncio.wait([acting])  # a check has failed and stopped the processes: the scenario raises it
         is_done = acting.done()
         for task in (running, acting):
             task.cancel()
-        results = await asyncio.gather(running, acting, return_exceptions=True)
-        if not is_done and isinstance(results[0], Exception):
-            raise results[0]
+        ended, _ = await asyncio.gather(running, acting, return_exceptions=True)
+        if not is_done and isinstance(ended, BaseException):
+            raise ended
         return await acting
 
 
@@ -312,8 +312,8 @@ async def _create_environment(
     operator = options.build(external)
     await install_operator(cluster.server, cluster.client(), operator)
     processes = Processes(cluster.server, faults, build, _NAMESPACE)
-    kinds = {(one.kind.group, one.kind.plural) for one in operator.controllers}
-    return Environment(cluster, faults, processes, external, kinds)
+    faults.kinds = {(one.kind.group, one.kind.plural) for one in operator.controllers}
+    return Environment(cluster, faults, processes, external)
 
 
 @contextmanager

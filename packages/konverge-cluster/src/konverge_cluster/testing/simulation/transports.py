@@ -19,7 +19,7 @@ from konverge_cluster.testing.simulation.schedules import READ_FAULTS, WRITE_FAU
 __all__ = ["AuditTransport", "Faults", "ProcessTransport"]
 
 _STATUS: Final = {"conflict": (409, "Conflict"), "busy": (429, ""), "error": (500, ""), "unavailable": (503, "")}
-_DELAYS: Final = (0.0, 3.0, 0.0, 7.0)
+_DELAYS: Final = (3.0, 0.0, 7.0)
 """The delays of watches after `delay-watches`, one after the other, by the order of opening."""
 
 
@@ -50,6 +50,11 @@ class Faults:
     schedule: Schedule
     audit: Audit
     foreign: ForeignClient
+    kinds: set[tuple[str, str]] = field(default_factory=set)
+    """Group and plural of the kinds that the operator reconciles: their watches are never delayed.
+
+    An operator without a finalizer that sees the end of its object late recreates what garbage collection deletes.
+    """
     writes: int = 0
     reads: int = 0
     deletes: list[int] = field(default_factory=list)
@@ -140,7 +145,9 @@ class ProcessTransport(FaultTransport):
         if "sendInitialEvents" in recorded.query and self._faults.has_stale_lists:
             return _status(400)  # as a server without streaming lists: only a list in pages can be stale
         self._watches += 1
-        delay = _DELAYS[self._watches % len(_DELAYS)]
+        target = Target.of(request.path)
+        is_primary = (target.group, target.plural) in self._faults.kinds
+        delay = 0.0 if is_primary else _DELAYS[self._watches % len(_DELAYS)]
         return _DelayedResponse(await super().send(request), lambda: delay if self._faults.delayed else 0.0)
 
     # Writes
