@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -65,17 +66,19 @@ async def missing_permissions(
 async def warn_missing_permissions(
     client: Client, permissions: Iterable[Permission], *, namespaces: tuple[str, ...] = (), leases: Iterable[Key] = ()
 ) -> list[Permission]:
-    """Check the permissions and log the missing rules as YAML."""
+    """Check the permissions and log each missing RBAC rule."""
     missing = await missing_permissions(client, permissions, namespaces=namespaces, leases=leases) or []
-    if missing:
-        _log.warning("permissions missing; add these RBAC rules:\n%s", rules_yaml(missing))
+    for rule in rules_yaml(missing):
+        _log.warning("permissions missing: add this RBAC rule", extra={"rule": rule})
     return missing
 
 
-def rules_yaml(permissions: Iterable[Permission]) -> str:
-    """Return the rules as YAML, in the form of a Role or ClusterRole."""
-    text: str = yaml.safe_dump({"rules": rules_of(permissions)}, sort_keys=False, default_flow_style=None)
-    return text
+def rules_yaml(permissions: Iterable[Permission]) -> list[str]:
+    """Return the rules of a Role or ClusterRole, each as one line of YAML."""
+    return [
+        yaml.safe_dump(rule, sort_keys=False, default_flow_style=True, width=math.inf).strip()
+        for rule in rules_of(permissions)
+    ]
 
 
 def _checks(permissions: set[Permission], namespaces: tuple[str, ...], leases: list[Key]) -> list[_AccessCheck]:

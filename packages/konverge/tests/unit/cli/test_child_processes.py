@@ -18,11 +18,11 @@ from konverge.cli.child_processes import ChildProcess
 from programs import LIMIT, processes_of
 
 CHILD = """
-import signal, sys
+import os, signal, sys
 from konverge.cli.child import exit_with_parent
 {before}
 exit_with_parent()
-print("up", repr(sys.stdin.read()), flush=True)
+os.write(1, f"up {{sys.stdin.read()!r}}\\n".encode())  # in one write: two children share the pipe
 while True:
     signal.pause()
 """
