@@ -266,6 +266,7 @@ async def claims_are_expanded(cluster: VolumeCluster, notes: VolumeNotes) -> Non
         await cluster.volume(name, storageClassName=name)
     affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}}
     await cluster.volume("local", storageClassName="elastic", local={"path": "/n"}, nodeAffinity=affinity)
+    await cluster.settle()
     await cluster.claim("a-rigid", storageClassName="rigid")
     await cluster.claim("b-elastic", storageClassName="elastic", volumeName="elastic")
     await cluster.claim("c-local", storageClassName="elastic", volumeName="local")
@@ -284,11 +285,12 @@ async def claims_are_expanded(cluster: VolumeCluster, notes: VolumeNotes) -> Non
 
 @scenario
 async def a_claim_gets_the_default_class_later(cluster: VolumeCluster, notes: VolumeNotes) -> None:
-    await cluster.claim("early", storageClassName=None)
+    many = ["ReadWriteMany"]  # no volume without a class of another scenario has it
+    await cluster.claim("early", storageClassName=None, accessModes=many)
     await notes.note("no class")
     mark = {"storageclass.kubernetes.io/is-default-class": "true"}
     await cluster.storage_class("default", SIMULATED, annotations=mark)
-    await cluster.claim("late", storageClassName=None)
+    await cluster.claim("late", storageClassName=None, accessModes=many)
     await notes.note("with class")
     await cluster.client.delete("storageclasses.storage.k8s.io", cluster.named("default"))
 

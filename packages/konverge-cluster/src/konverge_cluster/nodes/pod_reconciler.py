@@ -20,12 +20,15 @@ from konverge_cluster.nodes.scheduler import Unschedulable
 from konverge_cluster.nodes.scheduler_cache import SchedulerCache
 from konverge_cluster.nodes.scheduling.requests import requests_of
 from konverge_cluster.nodes.scheduling.snapshot import PodInfo as ScheduledPod
+from konverge_cluster.nodes.scheduling.volumes import PodVolumes
+from konverge_cluster.nodes.volume_binder import BIND_TIMEOUT, VolumeBinder
 
 __all__ = ["PODS", "PodReconciler"]
 
 PODS: Final = kind_of(Pod)
 _SCHEDULER: Final = "default-scheduler"
 _NOTE_LIMIT: Final = 1024
+_BINDING_TIMED_OUT: Final = 'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded'
 _MAX_SYNCS: Final = 10
 _RETRY_UNSCHEDULABLE: Final = 300.0
 _MISSING_NODE_DELAY: Final = 40.0
@@ -45,6 +48,7 @@ class PodReconciler(Reconciler[Unstructured]):
         nodes: Mapping[str, SimulatedNode],
         program: Program,
         scheduler_cache: SchedulerCache,
+        volumes: VolumeBinder,
         *,
         clock: Clock,
         schedules: bool,
@@ -53,6 +57,7 @@ class PodReconciler(Reconciler[Unstructured]):
         self._nodes = nodes
         self._program = program
         self._scheduler_cache = scheduler_cache
+        self._volumes = volumes
         self._clock = clock
         self._schedules = schedules
         self._lifecycle = lifecycle
@@ -92,23 +97,64 @@ class PodReconciler(Reconciler[Unstructured]):
         other_scheduler = spec.get("schedulerName", _SCHEDULER) != _SCHEDULER
         if other_scheduler or "deletionTimestamp" in pod.metadata or spec.get("schedulingGates"):
             return None
-        info = ScheduledPod(pod.namespace, spec, pod.metadata.get("labels") or {})
-        selected = self._scheduler_cache.schedule(pod.uid, pod.key, info)
+        volumes = await self._volumes.read(pod, ctx)
+        selected = self._select_node(pod, volumes)
         if isinstance(selected, Unschedulable):
             await self._report_unschedulable(pod, selected.message, ctx)
             return Result.requeue(_RETRY_UNSCHEDULABLE, reason="no node fits")
+        waiting = await self._bind_volumes(pod, selected, volumes, ctx)
+        if waiting is not None:
+            return waiting
         try:
             await ctx.client.using(field_manager="kube-scheduler").write_subresource(
                 pod, "binding", _binding(pod, selected)
             )
         except KonvergeError as error:
             self._scheduler_cache.forget(pod.uid)
+            self._volumes.cancel(pod)
             if isinstance(error, NotFound | Conflict):
                 return None  # it was deleted, or somebody else bound it: an event follows either way
             raise
+        self._volumes.forget(pod.uid, pod.key)
         message = f"Successfully assigned {pod.key} to {selected}"
         ctx.event("Scheduled", message, action="Binding", reporter=_SCHEDULER)
         return None
+
+    def _select_node(self, pod: Unstructured, volumes: PodVolumes | None) -> str | Unschedulable:
+        """Select a node; a pod whose volumes are being bound keeps its node as long as that fits."""
+        if self._volumes.selected_node(pod):
+            timed_out = self._volumes.has_timed_out(pod)
+            if not timed_out and self._still_fits(pod, volumes):
+                return self._volumes.selected_node(pod)
+            self._scheduler_cache.forget(pod.uid)
+            self._volumes.cancel(pod)
+            if timed_out:
+                return Unschedulable(_BINDING_TIMED_OUT)
+        info = ScheduledPod(pod.namespace, pod["spec"], pod.metadata.get("labels") or {}, volumes=volumes)
+        return self._scheduler_cache.schedule(pod.uid, pod.key, info)
+
+    def _still_fits(self, pod: Unstructured, volumes: PodVolumes | None) -> bool:
+        node = self._scheduler_cache.node(self._volumes.selected_node(pod))
+        if node is None or volumes is None or volumes.rejection:
+            return False
+        return not volumes.on_node(node).rejections
+
+    async def _bind_volumes(
+        self, pod: Unstructured, node: str, volumes: PodVolumes | None, ctx: Context
+    ) -> Result | None:
+        """Bind the volumes of a pod on its node; return how long to wait for that, None if all are bound."""
+        info = self._scheduler_cache.node(node)
+        if volumes is None or info is None:
+            return None
+        try:
+            bound = await self._volumes.start(pod, info, volumes, ctx)
+        except KonvergeError as error:
+            self._scheduler_cache.forget(pod.uid)
+            self._volumes.cancel(pod)
+            if isinstance(error, NotFound | Conflict):
+                return Result.requeue(reason="a claim or volume changed meanwhile")
+            raise
+        return None if bound else Result.requeue(BIND_TIMEOUT, reason="its volumes are being bound")
 
     async def _report_unschedulable(self, pod: Unstructured, message: str, ctx: Context) -> None:
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}

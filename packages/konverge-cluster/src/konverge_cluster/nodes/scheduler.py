@@ -28,6 +28,7 @@ from konverge_cluster.nodes.scheduling.snapshot import (
 )
 from konverge_cluster.nodes.scheduling.taints import filter_taints, filter_unschedulable, score_taints
 from konverge_cluster.nodes.scheduling.topology_spread import filter_topology_spread, score_topology_spread
+from konverge_cluster.nodes.scheduling.volumes import filter_volumes
 
 __all__ = ["FILTERS", "SCORES", "Unschedulable", "select_node"]
 
@@ -38,10 +39,11 @@ FILTERS: Final[Sequence[Filter]] = (
     filter_node_affinity,
     filter_host_ports,
     filter_resources,
+    filter_volumes,
     filter_topology_spread,
     filter_pod_affinity,
 )
-"""In the order of kube-scheduler: the first that rejects a node is reported. Filters of volumes follow resources."""
+"""In the order of kube-scheduler: the first that rejects a node is reported."""
 
 SCORES: Final[Sequence[tuple[int, Score]]] = (
     (3, score_taints),

@@ -121,6 +121,10 @@ class SchedulerCache:
         """Report whether a node exists."""
         return name in self._nodes
 
+    def node(self, name: str) -> NodeInfo | None:
+        """Return a node, None if it does not exist."""
+        return self._nodes.get(name)
+
     def schedule(self, uid: str, key: Key, pod: PodInfo) -> str | Unschedulable:
         """Select a node for a pod and assume it there; a pod that fits nowhere waits."""
         selected = select_node(pod, self._snapshot())

@@ -11,7 +11,8 @@ from konverge.client import Client
 from konverge.controller import Controller, controller_for
 from konverge.errors import AlreadyExists, ServerError, TooManyRequests, TransportError
 from konverge.k8s.coordination.v1 import Lease
-from konverge.k8s.core.v1 import Namespace
+from konverge.k8s.core.v1 import Namespace, PersistentVolume, PersistentVolumeClaim
+from konverge.k8s.storage.v1 import StorageClass
 from konverge.manager import Manager
 from konverge.objects import Key, Unstructured, wall_clock
 from konverge.triggers import Channel, anything
@@ -21,6 +22,10 @@ from konverge_cluster.nodes.node_objects import CAPACITY, SimulatedNode, node_ob
 from konverge_cluster.nodes.node_reconciler import NODES, NodeReconciler
 from konverge_cluster.nodes.pod_reconciler import PODS, PodReconciler
 from konverge_cluster.nodes.scheduler_cache import SchedulerCache
+from konverge_cluster.nodes.volume_binder import VolumeBinder
+from konverge_cluster.nodes.volume_expansion import volume_expansion_controller
+from konverge_cluster.volumes.bindings import VOLUMES_BY_CLAIM, claims_of_volume
+from konverge_cluster.volumes.pod_claims import PODS_BY_CLAIM, claims_of_pod
 
 __all__ = ["SimulatedNodes"]
 
@@ -64,6 +69,7 @@ class SimulatedNodes:
         self._clock = clock
         self._program = Program()
         self._scheduler_cache = SchedulerCache()
+        self._volumes = VolumeBinder(clock)
         self._heartbeat = heartbeat
         self._lifecycle = lifecycle
         self._schedules = schedules
@@ -104,6 +110,7 @@ class SimulatedNodes:
             self.nodes,
             self._program,
             self._scheduler_cache,
+            self._volumes,
             clock=self._clock,
             schedules=self._schedules,
             lifecycle=self._lifecycle,
@@ -115,18 +122,27 @@ class SimulatedNodes:
             .watches(PODS, self._scheduler_cache.pod_changed)
             .watches(NODES, self._scheduler_cache.node_changed)
             .watches(Namespace, self._scheduler_cache.namespace_changed)
+            .watches(PODS, self._volumes.pod_changed)
+            .watches(PersistentVolumeClaim, self._volumes.claim_changed)
+            .watches(PersistentVolume, self._volumes.volume_changed)
+            .watches(StorageClass, self._volumes.class_changed)
+            .index(PersistentVolume, VOLUMES_BY_CLAIM, claims_of_volume)
+            .index(PODS, PODS_BY_CLAIM, claims_of_pod)
             .channel(self._pod_channel)
             .max_concurrent_reconciles(16)
             .needs(PODS, "delete")
             .needs(PODS, "patch", subresource="status")
             .needs(PODS, "create", subresource="binding")
+            .needs(PersistentVolumeClaim, "patch")
+            .needs(PersistentVolume, "patch")
         )
         nodes = NodeReconciler(self.nodes, clock=self._clock, heartbeat=self._heartbeat, lifecycle=self._lifecycle)
         node_controller = (
             controller_for(NODES).named("node").channel(self._node_channel).needs(Lease, "create", "patch")
         )
         node_controller.needs(NODES, "create", "patch").needs(PODS, "list", "delete")
-        return (pod_controller.build(pods), node_controller.build(nodes))
+        expansion = volume_expansion_controller(self.nodes)
+        return (pod_controller.build(pods), node_controller.build(nodes), expansion)
 
     async def register(self) -> None:
         """Create the Node objects, as kubelets do when they start; existing ones are left unchanged.

@@ -40,7 +40,7 @@ def volume_controllers(*, clock: Clock = wall_clock) -> tuple[Controller[Any], .
         _volume_binder(),
         _claim_protection(),
         _volume_protection(),
-        _expander(clock),
+        _expander(),
         ephemeral_volume_controller(),
     )
 
@@ -95,11 +95,9 @@ def _volume_protection() -> Controller[PersistentVolume]:
     return builder.needs(PersistentVolume, "patch").build(VolumeProtectionReconciler())
 
 
-def _expander(clock: Clock) -> Controller[PersistentVolumeClaim]:
-    builder = controller_for(PersistentVolumeClaim).named("persistentvolume-expander-controller").predicate(anything)
-    builder.watches(PersistentVolume, to_claim_of_volume).needs(PersistentVolume, "patch")
-    builder.needs(PersistentVolumeClaim, "patch", subresource="status")
-    return builder.build(ExpansionReconciler(clock))
+def _expander() -> Controller[PersistentVolumeClaim]:
+    builder = controller_for(PersistentVolumeClaim).named("persistentvolume-expander-controller")
+    return builder.watches(PersistentVolume, _to_nothing).build(ExpansionReconciler())
 
 
 def _to_nothing(_: Event) -> tuple[Key, ...]:

@@ -16,7 +16,6 @@ __all__ = [
     "PROVISIONED_BY",
     "SELECTED_NODE",
     "STORAGE_PROVISIONER",
-    "STORAGE_RESIZER",
     "VOLUME_PROTECTION",
 ]
 
@@ -33,5 +32,4 @@ PRE_RESIZE_CAPACITY: Final = "volume.alpha.kubernetes.io/pre-resize-capacity"
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 STORAGE_PROVISIONER: Final = "volume.kubernetes.io/storage-provisioner"
-STORAGE_RESIZER: Final = "volume.kubernetes.io/storage-resizer"
 VOLUME_PROTECTION: Final = "kubernetes.io/pv-protection"

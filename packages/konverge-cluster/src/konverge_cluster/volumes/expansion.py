@@ -1,6 +1,6 @@
 """Expansion of bound claims that request more than their volume has.
 
-Directories on a host are expanded here, at once. For the volumes of a driver an event says that its resizer has to.
+An event says that the resizer of the storage driver has to expand the volume; the statuses of each step are here.
 """
 
 from __future__ import annotations
@@ -16,10 +16,7 @@ from konverge.k8s.core.v1 import (
 )
 from konverge.objects import Quantity, replace
 from konverge.reconcile import Context, Reconciler
-from konverge_cluster.clock import Clock, truncate_to_seconds, utc_now
-from konverge_cluster.status_writes import controller_client, write_status
-from konverge_cluster.volumes.annotations import STORAGE_RESIZER
-from konverge_cluster.volumes.matching import requested_size, volume_size
+from konverge_cluster.volumes.matching import requested_size
 
 __all__ = [
     "ExpansionReconciler",
@@ -32,45 +29,20 @@ __all__ = [
 _RESIZE_CONDITIONS: Final = ("FileSystemResizePending", "Resizing", "ControllerResizeError", "NodeResizeError")
 _PENDING: Final = "Waiting for user to (re-)start a pod to finish file system resize of volume on node."
 _EXPANDER: Final = "volume_expand"
-_HOST_PATH: Final = "kubernetes.io/host-path"
 
 
 class ExpansionReconciler(Reconciler[PersistentVolumeClaim]):
-    """Expands the volume of a claim that requests more, or records that an external resizer must.
-
-    The status of the claim has the condition Resizing and the allocated size before the volume grows, so that an
-    interrupted expansion is continued.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    """Records that an external resizer has to expand the volume of a claim; no volume is expanded in-tree any more."""
 
     async def reconcile(self, obj: PersistentVolumeClaim, ctx: Context) -> None:
-        """Expand the volume of a claim if it requests more."""
+        """Record an event for a claim that requests more than it has."""
         if obj.status.phase != "Bound" or requested_size(obj) <= claim_size(obj):
             return
         volume = await ctx.get(PersistentVolume, obj.spec.volume_name or "")
         reference = volume.spec.claim_ref if volume is not None else None
-        if volume is None or reference is None or reference.uid != obj.uid:
-            return
-        if volume.spec.host_path is None:
+        if volume is not None and reference is not None and reference.uid == obj.uid:
             message = "waiting for an external controller to expand this PVC"
-            warning = volume.spec.csi is None
-            ctx.event("ExternalExpanding", message, warning=warning, reporter=_EXPANDER)
-            return
-        await self._expand(obj, volume, ctx)
-
-    async def _expand(self, claim: PersistentVolumeClaim, volume: PersistentVolume, ctx: Context) -> None:
-        now = truncate_to_seconds(utc_now(self._clock))
-        annotations = {**claim.metadata.annotations, STORAGE_RESIZER: _HOST_PATH}
-        claim = await write_status(ctx, claim, resizing(claim, now), annotations=annotations)
-        size = claim.status.allocated_resources["storage"]
-        if volume_size(volume) < Quantity(size):
-            volume.spec.capacity["storage"] = size
-            await controller_client(ctx).update(volume)
-        await write_status(ctx, claim, with_capacity(claim, size))
-        message = f"ExpandVolume succeeded for volume {claim.namespace}/{claim.name}"
-        ctx.event("VolumeResizeSuccessful", message, reporter=_EXPANDER)
+            ctx.event("ExternalExpanding", message, reporter=_EXPANDER)
 
 
 def claim_size(claim: PersistentVolumeClaim) -> Quantity:

@@ -9,7 +9,7 @@ from konverge.objects import LabelSelector
 from konverge_cluster.nodes.scheduling.scores import normalize
 from konverge_cluster.nodes.scheduling.snapshot import NodeCheck, NodeInfo, PodInfo, PodRejected, Rejection, Snapshot
 
-__all__ = ["filter_node_affinity", "filter_node_names", "matches_node", "score_node_affinity"]
+__all__ = ["filter_node_affinity", "filter_node_names", "matches_node", "matches_term", "score_node_affinity"]
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -49,9 +49,7 @@ def score_node_affinity(pod: PodInfo, _: Snapshot, nodes: Sequence[NodeInfo]) ->
     if not terms:
         return None
     weights = [(term["preference"], term["weight"]) for term in terms]
-    return normalize(
-        {node.name: sum(weight for term, weight in weights if _matches_term(term, node)) for node in nodes}
-    )
+    return normalize({node.name: sum(weight for term, weight in weights if matches_term(term, node)) for node in nodes})
 
 
 def matches_node(pod: PodInfo, node: NodeInfo) -> bool:
@@ -59,7 +57,7 @@ def matches_node(pod: PodInfo, node: NodeInfo) -> bool:
     if not LabelSelector.of(pod.spec.get("nodeSelector") or {}).matches(node.labels):
         return False
     terms = _required_terms(pod.spec)
-    return terms is None or any(_matches_term(term, node) for term in terms)
+    return terms is None or any(matches_term(term, node) for term in terms)
 
 
 def _node_affinity(spec: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -78,7 +76,8 @@ def _node_names(term: Mapping[str, Any]) -> set[str] | None:
     return set.intersection(*values) if values else None
 
 
-def _matches_term(term: Mapping[str, Any], node: NodeInfo) -> bool:
+def matches_term(term: Mapping[str, Any], node: NodeInfo) -> bool:
+    """Report whether a node selector term matches a node."""
     expressions, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
     if not (expressions or fields):
         return False

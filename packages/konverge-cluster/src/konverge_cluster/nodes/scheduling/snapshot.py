@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from konverge_cluster.nodes.scheduling.requests import Amounts, requests_of
 from konverge_cluster.nodes.scheduling.terms import HostPort, PodAffinity, host_ports_of
+
+if TYPE_CHECKING:
+    from konverge_cluster.nodes.scheduling.volumes import PodVolumes
 
 __all__ = ["MAX_SCORE", "Filter", "NodeCheck", "NodeInfo", "PodInfo", "PodRejected", "Rejection", "Score", "Snapshot"]
 
@@ -34,6 +37,7 @@ class PodInfo:
     spec: Mapping[str, Any]
     labels: Mapping[str, str] = field(default_factory=dict)
     terminating: bool = False
+    volumes: PodVolumes | None = None  # of a pod with claims that is to be scheduled
 
     @cached_property
     def requests(self) -> Amounts:
