@@ -58,7 +58,24 @@ STATEFUL_SET_STATUS = k("rollout status statefulset/db --timeout=100s")
 STATUS = k("rollout status deployment/web --timeout=100s")
 READY = k("wait deployment/web --for=condition=Available --timeout=100s")
 
+DRAINED = k("rollout status deployment/drained --timeout=100s")
+
 SCRIPTS: dict[str, list[Line]] = {
+    "drain": [  # only the pods of this script: the others share the nodes
+        k("create deployment drained --image=web:1 --replicas=4"),
+        DRAINED,
+        k("create poddisruptionbudget drained --selector=app=drained --min-available=4"),
+        wait_for("get poddisruptionbudgets", " 4 N/A 0 "),
+        k("drain node-1 --pod-selector=app=drained --timeout=7s"),
+        k('patch poddisruptionbudget drained -p {"spec":{"minAvailable":3}}'),
+        wait_for("get poddisruptionbudgets", " 3 N/A 1 "),
+        k("drain node-1 --pod-selector=app=drained --timeout=100s"),
+        wait_for("get pods --field-selector spec.nodeName=node-1", "No resources found"),
+        k("uncordon node-1"),
+        DRAINED,
+        wait_for("get poddisruptionbudgets", " 3 N/A 1 "),
+        wait_for("get pods", " 1/1 Running 0 "),
+    ],
     "roll": [
         k("create deployment web --image=web:1 --replicas=2"),
         STATUS,

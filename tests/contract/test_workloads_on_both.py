@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from disruption_scenarios import BUDGETS, CRON_JOBS
+from job_scenarios import INDEXED
 from konverge.client import Client, load_config
 from konverge.errors import ControlPlaneError
 from konverge.testing import ControlPlane, find_binaries, run_in_virtual_time
@@ -70,9 +71,11 @@ async def _play_all(plane: ControlPlane, expected: dict[str, Any]) -> dict[str, 
     return pages
 
 
-def test_the_scenarios_include_budgets_and_cron_jobs(pages: dict[str, tuple[Any, Any]]) -> None:
-    kinds = {kind for _, ours in pages.values() for page in ours.values() if isinstance(page, dict) for kind in page}
-    assert {BUDGETS, *CRON_JOBS} <= kinds
+def test_the_scenarios_include_budgets_cron_jobs_and_indexed_jobs(pages: dict[str, tuple[Any, Any]]) -> None:
+    found = [page for _, ours in pages.values() for page in ours.values() if isinstance(page, dict)]
+    assert {BUDGETS, *CRON_JOBS} <= {kind for page in found for kind in page}
+    jobs = [one for page in found for one in page.get("jobs.batch", ())]
+    assert any(INDEXED.items() <= one["spec"].items() for one in jobs)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -46,6 +46,9 @@ _PASSING = re.compile(
     r"^(Waiting for (deployment|daemon set|partitioned|\d+ pods)|waiting for statefulset).*\n?", re.MULTILINE
 )
 """Intermediate output of `rollout status`; how often it appears depends on the speed of a cluster."""
+_EVICTING = re.compile(r"^(evicting pod |pod/\S+ evicted|pod/drained-|error when evicting pods/).*\n?", re.MULTILINE)
+_DRAIN_ERRORS = re.compile(r"(?<=due to error: ).*(?=, continuing command)")
+"""Output of `drain` for each pod and attempt; which pods are on a node depends on the other scripts."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,8 @@ def _masked(run: Run, namespace: str) -> Run:
     out, err = run.out, run.err
     for pattern, name in _MASKS:
         out, err = pattern.sub(name, out), pattern.sub(name, err)
-    out = _PASSING.sub("", out).replace(namespace, "<namespace>")
+    out = _EVICTING.sub("", _PASSING.sub("", out)).replace(namespace, "<namespace>")
+    err = _DRAIN_ERRORS.sub("<evictions>", _EVICTING.sub("", err))
     lines = [re.sub(r"(?<=\S) +", " ", line) for line in out.splitlines()]
     if lines and lines[0].startswith("NAME "):
         lines = [lines[0], *sorted(lines[1:])]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from konverge.objects import Key, LabelSelector
+from konverge_cluster.workloads.replica_sets.reconciler import ReplicaSetReconciler
 from konverge_cluster.workloads.replica_sets.status import Failure, status_of
 from workload_objects import NOW, at, pod, replica_set
 
@@ -40,3 +42,11 @@ def test_a_failure_is_reported_once_and_removed_when_it_is_over() -> None:
     assert again.conditions == [condition]
 
     assert status_of(one, [], terminating=0, failure=None, now=at(60)).conditions == []
+
+
+def test_the_selector_of_a_deleted_replica_set_is_forgotten() -> None:
+    """Otherwise memory grows with each ReplicaSet that ever existed."""
+    reconciler = ReplicaSetReconciler(lambda: 0.0)
+    reconciler._selectors.put(Key("default", "web"), LabelSelector.of({"app": "web"}))
+    reconciler.gone(Key("default", "web"))
+    assert reconciler._selectors.matching("default", {"app": "web"}) == []

@@ -48,7 +48,7 @@ class ReplicaSetReconciler(Reconciler[ReplicaSet]):
         """Map a pod without a controller to the ReplicaSets that select it."""
         return to_matching_owners(self._selectors, event)
 
-    def deleted_uids(self, key: Key) -> None:
+    def gone(self, key: Key) -> None:
         """Forget the selector of a ReplicaSet."""
         self._selectors.drop(key)
 
