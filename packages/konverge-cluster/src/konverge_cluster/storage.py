@@ -5,9 +5,9 @@ This module handles bytes, keys and revisions; it has no Kubernetes semantics. R
 1. Every write increments the single revision of the storage, whatever its collection. The writer encodes the object
    with `storage.next_revision` and stores it in the same step, without an `await` in between.
 2. An entry does not change after it is stored, except for its cache.
-3. A collection keeps its latest changes: at least `history` of them, unless they hold more than `history_bytes`. From
-   these it derives the state at an earlier revision and the changes since. Older changes are dropped, and a request
-   for them raises `RevisionExpired`.
+3. A collection keeps its latest changes: at least `history` of them, unless all collections together hold more than
+   `history_bytes`; then the collection with the largest history drops a quarter of it. From the changes it derives the
+   state at an earlier revision and the changes since. A request for dropped ones raises `RevisionExpired`.
 4. Everything is synchronous and single-threaded. A subscriber of a collection is called after each change, and reads
    the history from its own position; there is no buffer that could overflow.
 """
@@ -22,7 +22,9 @@ from typing import Any, Final
 __all__ = ["Change", "Collection", "Entry", "RevisionExpired", "Storage"]
 
 HISTORY: Final = 10_000
-HISTORY_BYTES: Final = 64 * 1024 * 1024
+HISTORY_BYTES: Final = 16 * 1024 * 1024
+_CACHED_CHANGES: Final = 256
+_CHECKS: Final = 16
 
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
@@ -59,7 +61,8 @@ class Entry:
 class Change:
     """One change of a collection. `entry` is the new state; for a deletion the last state, at the deletion's revision.
 
-    `cache` is for readers: an event is encoded once for all watches.
+    `cache` is for readers: an event is encoded once for all watches. It is emptied when many later changes were stored,
+    by when most watches have sent the event.
     """
 
     kind: str
@@ -197,6 +200,8 @@ class Collection:
             self._entries[key] = change.entry
         self._log.append(change)
         self._log_bytes += len(change.entry.raw)
+        if len(self._log) > _CACHED_CHANGES:
+            self._log[-_CACHED_CHANGES - 1].cache.clear()
         if len(self._log) > self._history * 5 // 4 or self._log_bytes > self._history_bytes:
             self._trim()
         for callback in list(self._subscribers.values()):
@@ -233,6 +238,7 @@ class Storage:
         self._collections: dict[tuple[str, str], Collection] = {}
         self._history = history
         self._history_bytes = history_bytes
+        self._unchecked_bytes = 0
         # The first revision of etcd is 1: an empty store without a write.
         self.revision = 1
         self.compact_revision = 0
@@ -265,9 +271,7 @@ class Storage:
         if entry.revision != self.revision + 1:
             raise ValueError(f"entry has revision {entry.revision}, but the next one is {self.next_revision}")
         previous = collection.get(entry.key)
-        self.revision = entry.revision
-        collection._apply(Change(MODIFIED if previous else ADDED, entry.revision, entry, previous))
-        self._advanced()
+        self._apply(collection, Change(MODIFIED if previous else ADDED, entry.revision, entry, previous))
 
     def delete(self, collection: Collection, last: Entry) -> None:
         """Remove the object with `last.key`; `last` is its final state, encoded for `next_revision`."""
@@ -276,9 +280,23 @@ class Storage:
         previous = collection.get(last.key)
         if previous is None:
             raise KeyError(last.key)
-        self.revision = last.revision
-        collection._apply(Change(DELETED, last.revision, last, previous))
+        self._apply(collection, Change(DELETED, last.revision, last, previous))
+
+    def _apply(self, collection: Collection, change: Change) -> None:
+        self.revision = change.revision
+        self._unchecked_bytes += len(change.entry.raw)
+        if self._unchecked_bytes * _CHECKS > self._history_bytes:
+            self._unchecked_bytes = 0
+            self._limit_history()
+        collection._apply(change)
         self._advanced()
+
+    def _limit_history(self) -> None:
+        """Drop old changes of the largest histories until all together are small enough."""
+        collections = self._collections.values()
+        while sum(one._log_bytes for one in collections) > self._history_bytes:
+            largest = max(collections, key=lambda one: one._log_bytes)
+            largest._drop(max(1, len(largest._log) // 4))
 
     def _advanced(self) -> None:
         if self._advance_callbacks:

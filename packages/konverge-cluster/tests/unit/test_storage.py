@@ -115,6 +115,36 @@ def test_a_history_of_large_objects_is_trimmed_by_size() -> None:
     )
 
 
+def test_the_histories_of_all_collections_together_are_limited_the_largest_first() -> None:
+    storage = Storage(history=1000, history_bytes=20_000)
+    for number in range(200):
+        put(storage, "a", "x" * 1000)
+        if number < 4:
+            put(storage, "b", "y" * 1000, name=OTHERS)
+
+    rare, frequent = storage.collection(OTHERS), storage.collection(CONFIG_MAPS)
+    assert rare.position_after(1) == 0
+    assert frequent.compact_revision > storage.revision - 20
+    changes = frequent.changes_from(frequent.position_after(frequent.compact_revision))
+    assert changes is not None
+    assert 5 <= len(changes) <= 17
+
+
+def test_encoded_events_of_old_changes_are_dropped() -> None:
+    storage = Storage()
+    found = storage.collection(CONFIG_MAPS)
+    for _ in range(600):
+        put(storage, "a")
+        changes = found.changes_from(found.position_after(storage.revision - 1))
+        assert changes is not None
+        changes[0].cache["frame"] = b"encoded"
+
+    every = found.changes_from(0)
+    assert every is not None
+    assert not any(change.cache for change in every[:300])
+    assert all(change.cache for change in every[-200:])
+
+
 def test_a_subscriber_is_called_after_each_change_until_it_unsubscribes() -> None:
     storage = Storage()
     found = storage.collection(CONFIG_MAPS)

@@ -12,6 +12,7 @@ from konverge.objects import Unstructured, kind_of, merge_patch
 from konverge.reconcile import Context, Reconciler, Result
 from konverge_cluster.clock import Clock, utc_now
 from konverge_cluster.nodes.behaviors import Behavior, PodInfo, Program
+from konverge_cluster.nodes.commands import default_behavior
 from konverge_cluster.nodes.container_states import format_time
 from konverge_cluster.nodes.evictions import delete_orphan
 from konverge_cluster.nodes.node_objects import SimulatedNode
@@ -79,6 +80,8 @@ class PodReconciler(Reconciler[Unstructured]):
             return await self._advance(obj, simulated, ctx)
         except NotFound:
             return None  # it was deleted; its event is on the way
+        except Conflict:
+            return Result.requeue(reason="the pod was changed meanwhile")
 
     async def _delete_orphan(self, pod: Unstructured, node: str, ctx: Context) -> Result | None:
         """Delete a pod whose node no longer exists, after a delay in which the node may be created again."""
@@ -204,7 +207,10 @@ class PodReconciler(Reconciler[Unstructured]):
         metadata, spec = pod.metadata, pod["spec"]
         info = PodInfo(pod.name, pod.namespace, metadata.get("labels") or {}, metadata.get("annotations") or {})
         containers = [*spec.get("initContainers", ()), *spec["containers"]]
-        behaviors = {one["name"]: self._program.behavior_of(one["image"], one["name"], info) for one in containers}
+        behaviors = {
+            one["name"]: default_behavior(self._program.behavior_of(one["image"], one["name"], info), one, pod)
+            for one in containers
+        }
         return lambda container: behaviors[container["name"]]
 
     async def _write(self, pod: Unstructured, sync: PodSync, ctx: Context) -> Unstructured:

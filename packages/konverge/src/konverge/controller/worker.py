@@ -8,9 +8,11 @@ Rules that hold here:
    twice at the same time.
 3. A conflict is not an error: another client wrote first. The key is retried three times: at once, and then after short
    delays for the event of that write, which enqueues the key earlier. The fourth conflict is an error.
-4. `Retry` is logged without a traceback, and its delay replaces the backoff.
-5. The first `Result.requeue()` is immediate; for each further one in a row the delay grows as after errors.
-6. An object that does not decode into its class gets an event and a condition, and waits for its next change.
+4. A failure because the object or its namespace is being deleted is not an error: it is not logged, and the key is
+   requeued with backoff until the deletion arrives.
+5. `Retry` is logged without a traceback, and its delay replaces the backoff.
+6. The first `Result.requeue()` is immediate; for each further one in a row the delay grows as after errors.
+7. An object that does not decode into its class gets an event and a condition, and waits for its next change.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from konverge.cache import Lister
 from konverge.controller.controller import Controller
 from konverge.controller.decode_failures import report_decode_failure
+from konverge.controller.deletions import is_caused_by_deletion
 from konverge.errors import (
     Conflict,
     DecodeError,
@@ -238,6 +241,9 @@ class Worker(Generic[T]):
             failure.conflicts += 1
             return Outcome.CONFLICT
         failure.conflicts = 0
+        if is_caused_by_deletion(error, self.lister.kind.kind, key):
+            self.queue.retry(key)  # the event of the deletion may come later
+            return Outcome.REQUEUE
         return self._retry_or_give_up(key, run, error, failure)
 
     def _retry_or_give_up(self, key: Key, run: Run, error: BaseException, failure: _Failure) -> Outcome:

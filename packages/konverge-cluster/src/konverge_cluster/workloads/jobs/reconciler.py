@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 
 from konverge.cache import Event
 from konverge.controller import Controller, controller_for
+from konverge.errors import Conflict
 from konverge.k8s.batch.v1 import Job
 from konverge.k8s.core.v1 import Pod
 from konverge.objects import Key, LabelSelector
@@ -19,6 +20,7 @@ from konverge_cluster.workloads.jobs.pod_counts import TRACKING
 from konverge_cluster.workloads.jobs.sync import JobSync
 from konverge_cluster.workloads.pods.controller_refs import claim_objects
 from konverge_cluster.workloads.pods.orphans import to_matching_owners
+from konverge_cluster.workloads.pods.refusals import retry_refused
 from konverge_cluster.workloads.pods.selector_index import SelectorIndex
 
 __all__ = ["JobReconciler", "job_controller"]
@@ -62,7 +64,12 @@ class JobReconciler(Reconciler[Job]):
             if is_finished(current):
                 self.gone(obj.key)
                 return await self._expire(current, ctx)
-            run = await self._sync(current, selector, ctx)
+            try:
+                run = await self._sync(current, selector, ctx)
+            except Conflict:
+                return Result.requeue(reason="the Job or a pod was changed meanwhile")
+            if run.error is not None:
+                return retry_refused(run.error)
             if not run.wrote:
                 return self._next(run)
             current = await ctx.get(Job, obj.key)

@@ -55,7 +55,7 @@ class JobSync:
     """One sync. `wrote` means that it wrote something, `wait` is how many seconds until there is something to do.
 
     `failures` is the failure history; it is correct even if the sync itself fails. The first failed write is
-    kept in `error` and raised after the status is written.
+    kept in `error`, for the caller to retry.
     """
 
     def __init__(self, job: Job, pods: Sequence[Pod], ctx: Context, *, failures: Failures, now: datetime) -> None:
@@ -91,8 +91,6 @@ class JobSync:
         status = job.status
         status.active, status.ready, status.terminating = totals.active or None, totals.ready, totals.terminating
         await self._count(counts, target, failures)
-        if self.error is not None:
-            raise self.error
 
     # Pods
 

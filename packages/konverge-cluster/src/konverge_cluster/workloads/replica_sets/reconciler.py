@@ -22,6 +22,7 @@ from konverge_cluster.workloads.pods.controller_refs import claim_objects
 from konverge_cluster.workloads.pods.deletion_order import pods_to_delete
 from konverge_cluster.workloads.pods.facts import is_active, is_being_deleted, is_terminating, until_available
 from konverge_cluster.workloads.pods.orphans import to_matching_owners
+from konverge_cluster.workloads.pods.refusals import retry_refused
 from konverge_cluster.workloads.pods.selector_index import SelectorIndex
 from konverge_cluster.workloads.pods.templates import new_pod
 from konverge_cluster.workloads.replica_sets.status import Failure, status_of
@@ -35,7 +36,7 @@ class ReplicaSetReconciler(Reconciler[ReplicaSet]):
     """Maintains the desired number of pods of a ReplicaSet, and its status.
 
     Pods are created in batches that double, and deleted in the order of `pods.deletion_order`. The status counts the
-    pods afterwards. A failure is written to the status first and raised then, so that it is retried.
+    pods afterwards. A failure is written to the status first; then it is retried.
     """
 
     reconcile_terminating: ClassVar[bool] = True
@@ -67,7 +68,7 @@ class ReplicaSetReconciler(Reconciler[ReplicaSet]):
         status = status_of(obj, pods, terminating=terminating, failure=failure, now=now)
         await write_status(ctx, obj, status)
         if error is not None:
-            raise error
+            return retry_refused(error)
         if missing > _MAX_BURST:
             return Result.requeue(reason="more pods than one burst")
         wait = until_available(pods, obj.spec.min_ready_seconds or 0, now)
