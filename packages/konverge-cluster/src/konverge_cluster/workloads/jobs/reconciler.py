@@ -20,7 +20,7 @@ from konverge_cluster.workloads.jobs.pod_counts import TRACKING
 from konverge_cluster.workloads.jobs.sync import JobSync
 from konverge_cluster.workloads.pods.controller_refs import claim_objects
 from konverge_cluster.workloads.pods.orphans import to_matching_owners
-from konverge_cluster.workloads.pods.refusals import retry_refused
+from konverge_cluster.workloads.pods.refused_writes import retry_refused
 from konverge_cluster.workloads.pods.selector_index import SelectorIndex
 
 __all__ = ["JobReconciler", "job_controller"]

@@ -22,7 +22,7 @@ from konverge_cluster.workloads.pods.controller_refs import claim_objects
 from konverge_cluster.workloads.pods.deletion_order import pods_to_delete
 from konverge_cluster.workloads.pods.facts import is_active, is_being_deleted, is_terminating, until_available
 from konverge_cluster.workloads.pods.orphans import to_matching_owners
-from konverge_cluster.workloads.pods.refusals import retry_refused
+from konverge_cluster.workloads.pods.refused_writes import retry_refused
 from konverge_cluster.workloads.pods.selector_index import SelectorIndex
 from konverge_cluster.workloads.pods.templates import new_pod
 from konverge_cluster.workloads.replica_sets.status import Failure, status_of
