@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -34,7 +34,7 @@ _SILENT: Final = {"true": 0, ":": 0, "echo": 0, "false": 1}
 _UNITS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)", re.ASCII)
 _VARIABLE: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+)|\((\w+)\))", re.ASCII)
-_COMPARISONS: Final = {
+_COMPARISONS: Final[Mapping[str, Callable[[str, str], bool]]] = {
     "=": lambda one, other: one == other,
     "==": lambda one, other: one == other,
     "!=": lambda one, other: one != other,
@@ -56,17 +56,17 @@ class CommandResult:
     exited: bool = False
 
 
-def default_behavior(programmed: Behavior, container: Mapping[str, Any], pod: Mapping[str, Any]) -> Behavior:
+def default_behavior(behavior: Behavior, container: Mapping[str, Any], pod: Mapping[str, Any]) -> Behavior:
     """Return a programmed behavior, completed by what the image and the command of the container say."""
-    if programmed.pull_fails is None and is_missing_image(container["image"]):
-        programmed = replace(programmed, pull_fails=True)
-    if (programmed.runs_for, programmed.exit_code, programmed.crashes) != (None, None, None):
-        return programmed
+    if behavior.pull_fails is None and is_missing_image(container["image"]):
+        behavior = replace(behavior, pull_fails=True)
+    if (behavior.runs_for, behavior.exit_code, behavior.crashes) != (None, None, None):
+        return behavior
     words = [*(container.get("command") or ()), *(container.get("args") or ())]
     result = run_command(words, _environment(container, pod)) if words else None
     if result is None or math.isinf(result.seconds):
-        return programmed
-    return replace(programmed, runs_for=result.seconds, exit_code=result.exit_code)
+        return behavior
+    return replace(behavior, runs_for=result.seconds, exit_code=result.exit_code)
 
 
 def is_missing_image(image: str) -> bool:

@@ -1,4 +1,4 @@
-"""Tell errors that follow from a deletion from real ones: objects are deleted while a reconcile writes."""
+"""Errors of a reconcile that follow from a deletion: objects are deleted while a reconcile writes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Final
 from konverge.errors import ApiError, NotFound
 from konverge.objects import Key
 
-__all__ = ["is_caused_by_deletion"]
+__all__ = ["is_deletion_error"]
 
 _TERMINATING: Final = "NamespaceTerminating"
 
 
-def is_caused_by_deletion(error: BaseException, kind: str, key: Key) -> bool:
+def is_deletion_error(error: BaseException, kind: str, key: Key) -> bool:
     """Report whether a reconcile of an object failed because the object, or its namespace, is being deleted.
 
     These are: the object itself is not found; a create in its namespace failed because the namespace is gone or is

@@ -28,7 +28,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from konverge.cache import Lister
 from konverge.controller.controller import Controller
 from konverge.controller.decode_failures import report_decode_failure
-from konverge.controller.deletions import is_caused_by_deletion
+from konverge.controller.deletions import is_deletion_error
 from konverge.errors import (
     Conflict,
     DecodeError,
@@ -241,7 +241,7 @@ class Worker(Generic[T]):
             failure.conflicts += 1
             return Outcome.CONFLICT
         failure.conflicts = 0
-        if is_caused_by_deletion(error, self.lister.kind.kind, key):
+        if is_deletion_error(error, self.lister.kind.kind, key):
             self.queue.retry(key)  # the event of the deletion may come later
             return Outcome.REQUEUE
         return self._retry_or_give_up(key, run, error, failure)

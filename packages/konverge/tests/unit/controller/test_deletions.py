@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from konverge.controller.deletions import is_caused_by_deletion
+from konverge.controller.deletions import is_deletion_error
 from konverge.errors import ApiError, Cause, Conflict, Forbidden, NotFound, ServerError
 from konverge.objects import Key
 
@@ -13,7 +13,7 @@ TERMINATING = (Cause("", "NamespaceTerminating", "metadata.namespace"),)
 
 
 def test_the_object_itself_is_gone() -> None:
-    assert is_caused_by_deletion(NotFound("x", verb="patch", kind="WebApp", key="shop/web"), "WebApp", KEY)
+    assert is_deletion_error(NotFound("x", verb="patch", kind="WebApp", key="shop/web"), "WebApp", KEY)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_the_object_itself_is_gone() -> None:
     ],
 )
 def test_a_create_in_a_namespace_that_is_going(error: ApiError) -> None:
-    assert is_caused_by_deletion(error, "WebApp", KEY)
+    assert is_deletion_error(error, "WebApp", KEY)
 
 
 @pytest.mark.parametrize(
@@ -42,10 +42,10 @@ def test_a_create_in_a_namespace_that_is_going(error: ApiError) -> None:
     ],
 )
 def test_all_others_are_real(error: Exception) -> None:
-    assert not is_caused_by_deletion(error, "WebApp", KEY)
+    assert not is_deletion_error(error, "WebApp", KEY)
 
 
 def test_an_object_without_namespace_has_no_namespace_that_goes() -> None:
     error = NotFound("x", verb="create", kind="Pod", key="")
 
-    assert not is_caused_by_deletion(error, "Fleet", Key("", "web"))
+    assert not is_deletion_error(error, "Fleet", Key("", "web"))
