@@ -32,6 +32,7 @@ _SHELLS: Final = ("sh", "bash", "ash", "dash")
 _MISSING_TAGS: Final = ("does-not-exist", "nonexistent", "invalid")
 _SILENT: Final = {"true": 0, ":": 0, "echo": 0, "false": 1}
 _UNITS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_LONGEST_RUN: Final = 10 * 365 * 86400.0
 _DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)", re.ASCII)
 _VARIABLE: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+)|\((\w+)\))", re.ASCII)
 _COMPARISONS: Final[Mapping[str, Callable[[str, str], bool]]] = {
@@ -64,9 +65,9 @@ def default_behavior(behavior: Behavior, container: Mapping[str, Any], pod: Mapp
         return behavior
     words = [*(container.get("command") or ()), *(container.get("args") or ())]
     result = run_command(words, _environment(container, pod)) if words else None
-    if result is None or math.isinf(result.seconds):
+    if result is None:
         return behavior
-    return replace(behavior, runs_for=result.seconds, exit_code=result.exit_code)
+    return replace(behavior, runs_for=min(result.seconds, _LONGEST_RUN), exit_code=result.exit_code)
 
 
 def is_missing_image(image: str) -> bool:

@@ -103,6 +103,9 @@ def test_what_is_programmed_wins() -> None:
     metadata: dict[str, Any] = {"metadata": {}}
 
     assert default_behavior(Behavior(), container, metadata) == Behavior(pull_fails=True, runs_for=5, exit_code=0)
+    endless = default_behavior(Behavior(), {"image": "web:1", "command": ["sleep", "infinity"]}, metadata)
+    assert endless.runs_for is not None
+    assert endless.runs_for > 1e8
     programmed = Behavior(pull_fails=False, crashes=1)
     assert default_behavior(programmed, container, metadata) == programmed
 
