@@ -80,7 +80,7 @@ async def pods_with_claims(cluster: ScheduledCluster, notes: VolumeNotes) -> Non
     await cluster.run_pod("late", "static")
     await notes.note("being deleted")
     await cluster.volume("large", "2Ti", storageClassName="late", **_on_node("node-1"))
-    await cluster.volume("found")
+    await cluster.volume("found", **_on_node("node-2"))  # one node fits, so that the choice is not a score
     await cluster.claim("missing", storageClassName="dynamic")
     await notes.note("appeared")
 
