@@ -82,6 +82,7 @@ class Audit:
     uids: dict[str, str] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     applied: dict[Target, Mapping[str, Any]] = field(default_factory=dict)  # the last document of each apply
+    plain: dict[int, Any] = field(default_factory=dict)  # for snapshots: each state of an object, by its revision
     _deleted: set[str] = field(default_factory=set)
 
     def created(self, by: str) -> set[str]:

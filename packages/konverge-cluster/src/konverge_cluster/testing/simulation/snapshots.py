@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from konverge_cluster.storage import Entry
 from konverge_cluster.testing.simulation.audits import Audit
 from konverge_cluster.testing.simulation.foreign import ANNOTATION
 
@@ -34,17 +35,24 @@ def take_snapshot(audit: Audit) -> dict[str, Any]:
     for collection in audit.storage:
         for entry in collection.entries():
             if entry.uid in audit.creators:
-                document = msgspec.json.decode(entry.raw)
-                document["metadata"].pop("uid")
-                if set(document["metadata"].get("annotations", ())) == {ANNOTATION}:
-                    del document["metadata"]["annotations"]
                 name = audit.uids[entry.uid].rpartition(" #")[0]
-                if document["metadata"].pop("generateName", ""):
-                    document["metadata"].pop("name")
                 while name in found:
                     name += "+"
-                found[name] = _plain(document, audit.uids, document["metadata"].get("generation", 0))
+                if entry.revision not in audit.plain:
+                    audit.plain[entry.revision] = _plain_object(entry, audit.uids)
+                found[name] = audit.plain[entry.revision]
     return found
+
+
+def _plain_object(entry: Entry, uids: Mapping[str, str]) -> Any:
+    document = msgspec.json.decode(entry.raw)
+    metadata = document["metadata"]
+    metadata.pop("uid")
+    if set(metadata.get("annotations", ())) == {ANNOTATION}:
+        del metadata["annotations"]
+    if metadata.pop("generateName", ""):
+        metadata.pop("name")
+    return _plain(document, uids, metadata.get("generation", 0))
 
 
 def normalize(value: Any, uids: Mapping[str, str]) -> Any:
