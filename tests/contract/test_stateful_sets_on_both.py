@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -18,7 +18,13 @@ from konverge.errors import ControlPlaneError
 from konverge.testing import ControlPlane, find_binaries, run_in_virtual_time
 from konverge.testing.binaries import NEEDED
 from quiet_namespaces import QuietNamespaces
-from stateful_set_scenarios import SCENARIOS, StatefulSetNotes, embedded_cluster_with_garbage_collection
+from stateful_set_scenarios import (
+    GATED_SCENARIOS,
+    SCENARIOS,
+    Scenario,
+    StatefulSetNotes,
+    embedded_cluster_with_garbage_collection,
+)
 from workload_clusters import WATCHED, real_workload_cluster
 
 pytestmark = pytest.mark.control_plane
@@ -31,27 +37,33 @@ def pages() -> dict[str, tuple[Any, Any]]:
         find_binaries((*NEEDED, "kube-controller-manager"))
     except ControlPlaneError as missing:
         pytest.skip(str(missing))
-    ours = {name: run_in_virtual_time(_run_embedded(name), debug=False) for name in SCENARIOS}
-    with ControlPlane(controller_manager=True, manager_flags=["--node-monitor-grace-period=1h"]) as plane:
-        theirs = asyncio.run(_run_all(plane, ours))
-    return {name: (theirs[name], ours[name]) for name in SCENARIOS}
+    return {**_compare(SCENARIOS), **_compare(GATED_SCENARIOS, "MaxUnavailableStatefulSet")}
 
 
-async def _run_embedded(name: str) -> dict[str, Any]:
-    async with embedded_cluster_with_garbage_collection() as cluster:
+def _compare(scenarios: Mapping[str, Scenario], *gates: str) -> dict[str, tuple[Any, Any]]:
+    ours = {name: run_in_virtual_time(_run_embedded(scenarios[name], gates), debug=False) for name in scenarios}
+    flags = [f"--feature-gates={gate}=true" for gate in gates]
+    manager_flags = ["--node-monitor-grace-period=1h", *flags]
+    with ControlPlane(controller_manager=True, extra_flags=flags, manager_flags=manager_flags) as plane:
+        theirs = asyncio.run(_run_all(scenarios, plane, ours))
+    return {name: (theirs[name], ours[name]) for name in scenarios}
+
+
+async def _run_embedded(scenario: Scenario, gates: Iterable[str]) -> dict[str, Any]:
+    async with embedded_cluster_with_garbage_collection(gates) as cluster:
         notes = StatefulSetNotes(cluster)
-        await SCENARIOS[name](cluster, notes)
+        await scenario(cluster, notes)
         return notes.pages
 
 
-async def _run_all(plane: ControlPlane, expected: dict[str, Any]) -> dict[str, Any]:
+async def _run_all(scenarios: Mapping[str, Scenario], plane: ControlPlane, expected: dict[str, Any]) -> dict[str, Any]:
     pages: dict[str, Any] = {}
 
     async def run(number: int, name: str) -> None:
         async with real_workload_cluster(plane, f"scenario-{number}", quiet_namespaces) as cluster:
             notes = StatefulSetNotes(cluster, expected[name])
             try:
-                await SCENARIOS[name](cluster, notes)
+                await scenarios[name](cluster, notes)
             except Exception as error:  # reported by the test of this scenario, not by all
                 notes.pages["failed"] = repr(error)
             pages[name] = notes.pages
@@ -61,12 +73,12 @@ async def _run_all(plane: ControlPlane, expected: dict[str, Any]) -> dict[str, A
         QuietNamespaces(WATCHED).watched(client) as quiet_namespaces,
         asyncio.TaskGroup() as group,
     ):
-        for number, name in enumerate(SCENARIOS):
+        for number, name in enumerate(scenarios):
             group.create_task(run(number, name))
     return pages
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", [*SCENARIOS, *GATED_SCENARIOS])
 def test_a_scenario_leaves_the_same_on_both(name: str, pages: dict[str, tuple[Any, Any]]) -> None:
     theirs, ours = pages[name]
     different = [line for point in theirs for line in _differences(point, theirs[point], ours.get(point))]

@@ -6,19 +6,21 @@ A scenario records the same on the embedded control plane and on a real one. Rev
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
 from konverge.client import Client, InProcessTransport
+from konverge.errors import Invalid
 from konverge.objects import Unstructured
 from konverge_cluster.garbage import GarbageCollector
 from workload_clusters import NODE, EmbeddedWorkloadCluster, WorkloadCluster, event_messages, seen
 from workload_scenarios import Notes, image, template
 
 __all__ = [
+    "GATED_SCENARIOS",
     "SCENARIOS",
-    "UPDATES_OF_SEVERAL",
+    "Scenario",
     "StatefulSetNotes",
     "change",
     "claim_template",
@@ -66,9 +68,11 @@ def _image_of(revision: Unstructured) -> str:
 
 
 @asynccontextmanager
-async def embedded_cluster_with_garbage_collection() -> AsyncGenerator[EmbeddedWorkloadCluster]:
+async def embedded_cluster_with_garbage_collection(
+    feature_gates: Iterable[str] = (),
+) -> AsyncGenerator[EmbeddedWorkloadCluster]:
     """Run the embedded server with our controllers and the garbage collector."""
-    cluster = EmbeddedWorkloadCluster()
+    cluster = EmbeddedWorkloadCluster(feature_gates=feature_gates)
     cluster.collects = True
     await cluster.client.create(Unstructured(NODE))
     collector = GarbageCollector(Client(InProcessTransport(cluster.server.handle)).without_warnings())
@@ -145,7 +149,7 @@ def _is_done(one: dict[str, Any]) -> bool:
 
 Scenario = Callable[[WorkloadCluster, StatefulSetNotes], Awaitable[None]]
 SCENARIOS: dict[str, Scenario] = {}
-UPDATES_OF_SEVERAL: dict[str, Scenario] = {}
+GATED_SCENARIOS: dict[str, Scenario] = {}
 """Scenarios that need the feature gate MaxUnavailableStatefulSet."""
 
 
@@ -458,3 +462,52 @@ async def pods_keep_their_identity(cluster: WorkloadCluster, notes: StatefulSetN
     await cluster.create({**lone, "spec": {"containers": [{"name": "c", "image": "i"}]}})
     await notes.point("another name is left alone, a high ordinal is removed")
     await notes.note_events()
+
+
+async def several_pods_are_updated_at_a_time(cluster: WorkloadCluster, notes: StatefulSetNotes) -> None:
+    await cluster.create(stateful_set(5, updateStrategy=rolling(maxUnavailable=2, partition=1)))
+    await follow(cluster)
+    await notes.point("ready")
+    await change(cluster, image("i:2"))
+    await notes.point("two leave")
+    await cluster.remove_deleted()
+    await notes.point("one of two is created")
+    await follow(cluster)
+    await notes.point("rolled to the partition")
+    for value in (0, "0%", "101%", -1, "x"):
+        try:
+            await cluster.merge(KIND, "db", {"spec": {"updateStrategy": rolling(maxUnavailable=value)}})
+        except Invalid as error:
+            notes.pages[f"maxUnavailable {value}"] = [[cause.field, cause.message] for cause in error.causes]
+
+
+async def several_pods_are_updated_in_parallel(cluster: WorkloadCluster, notes: StatefulSetNotes) -> None:
+    strategy = rolling(maxUnavailable="50%")
+    await cluster.create(stateful_set(5, podManagementPolicy="Parallel", updateStrategy=strategy))
+    await follow(cluster)
+    await change(cluster, image("i:2"))
+    await notes.point("two leave")
+    await step(cluster, ready=False)
+    await notes.point("stuck")
+    await change(cluster, {"spec": {"updateStrategy": rolling(maxUnavailable=3)}})
+    await notes.point("a third leaves")
+    await step(cluster)
+    await notes.point("the third is ready, and a fourth leaves")
+    await notes.note_events()
+
+
+async def one_pod_is_updated_at_a_time_by_default(cluster: WorkloadCluster, notes: StatefulSetNotes) -> None:
+    await cluster.create(stateful_set(2))
+    await follow(cluster)
+    await change(cluster, image("i:2"))
+    await notes.point("one leaves")
+    await follow(cluster)
+    await notes.point("rolled")
+
+
+for _each in (
+    several_pods_are_updated_at_a_time,
+    several_pods_are_updated_in_parallel,
+    one_pod_is_updated_at_a_time_by_default,
+):
+    GATED_SCENARIOS[_each.__name__] = _each

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -191,8 +191,8 @@ class EmbeddedWorkloadCluster(WorkloadCluster):
 
     collects = False
 
-    def __init__(self) -> None:
-        self.server = EmbeddedServer(clock=_clock, seed=1)
+    def __init__(self, *, feature_gates: Iterable[str] = ()) -> None:
+        self.server = EmbeddedServer(clock=_clock, seed=1, feature_gates=feature_gates)
         super().__init__(Client(InProcessTransport(self.server.handle)), "default")
 
     @asynccontextmanager

@@ -39,7 +39,7 @@ class EmbeddedCluster:
 
     `nodes` is the number of nodes. `behaviors` define how containers on them behave (`program` adds more at any time).
     `clock` is the wall clock in seconds. `seed` makes uids and generated names repeatable. `heartbeat` is the interval
-    in seconds at which nodes renew their leases, 0 for never.
+    in seconds at which nodes renew their leases, 0 for never. `feature_gates` are those of `EmbeddedServer`.
     """
 
     def __init__(
@@ -51,8 +51,11 @@ class EmbeddedCluster:
         seed: int | None = None,
         heartbeat: float = 10.0,
         plain: bool = False,
+        feature_gates: Iterable[str] = (),
     ) -> None:
-        self.server = EmbeddedServer(clock=clock, seed=seed, plain=plain, service_accounts=True)
+        self.server = EmbeddedServer(
+            clock=clock, seed=seed, plain=plain, service_accounts=True, feature_gates=feature_gates
+        )
         self.nodes = SimulatedNodes(self._own_client(), nodes=nodes, heartbeat=heartbeat, lifecycle=True, clock=clock)
         self.nodes.program(*behaviors)
         self._clock = clock

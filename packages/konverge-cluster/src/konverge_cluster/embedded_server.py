@@ -11,7 +11,7 @@ import base64
 import os
 import ssl
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -64,6 +64,7 @@ class EmbeddedServer:
     credentials. `clock` is the wall clock in seconds. `seed` makes uids and generated names repeatable. `history` is
     the number of changes of each collection that a watch can start from. `service_accounts` rejects pods whose service
     account does not exist; this requires a controller that creates the accounts, as in `EmbeddedCluster`.
+    `feature_gates` are enabled beside the defaults of 1.36; there is one, `MaxUnavailableStatefulSet`.
     """
 
     def __init__(
@@ -75,9 +76,10 @@ class EmbeddedServer:
         plain: bool = False,
         open_to_all: bool = False,
         service_accounts: bool = False,
+        feature_gates: Iterable[str] = (),
     ) -> None:
         self.cluster = Cluster(storage=Storage(history=history), clock=clock, seed=seed)
-        register_builtins(self.cluster.registry, self.cluster.storage)
+        register_builtins(self.cluster.registry, self.cluster.storage, feature_gates=feature_gates)
         self.webhook_client = WebhookClient()
         self.cluster.admission.append(NamespaceLifecycle(self.cluster.storage))
         self.cluster.admission.extend(builtin_admission(self.cluster, service_accounts=service_accounts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from konverge_cluster.builtins.addresses import ServiceIPAllocator, StoredServic
 from konverge_cluster.builtins.data import load
 from konverge_cluster.builtins.strategies import STRATEGIES
 from konverge_cluster.builtins.strategies.services import ServiceStrategy
+from konverge_cluster.builtins.strategies.workloads import MaxUnavailableStatefulSetStrategy, StatefulSetStrategy
 from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.storage import Storage
 
@@ -24,10 +26,27 @@ _DEPRECATIONS: Final = {
 }
 
 
-def register_builtins(registry: Registry, storage: Storage) -> None:
-    """Register every built-in resource. Services get addresses that no stored service uses."""
+_GATES: Final[Mapping[str, tuple[type[BuiltinStrategy], type[BuiltinStrategy]]]] = {
+    "MaxUnavailableStatefulSet": (StatefulSetStrategy, MaxUnavailableStatefulSetStrategy)
+}
+"""The feature gates that can be enabled: which strategy each replaces, and by which."""
+
+
+def register_builtins(registry: Registry, storage: Storage, *, feature_gates: Iterable[str] = ()) -> None:
+    """Register every built-in resource. Services get addresses that no stored service uses.
+
+    Raises: ValueError for a feature gate that is not known.
+    """
+    replaced = dict(map(_gate, feature_gates))
     for strategy in builtin_strategies(StoredServiceIPs(storage)):
-        registry.add(strategy)
+        gated = replaced.get(type(strategy))
+        registry.add(gated(strategy.info, strategy.columns) if gated is not None else strategy)
+
+
+def _gate(name: str) -> tuple[type[BuiltinStrategy], type[BuiltinStrategy]]:
+    if name not in _GATES:
+        raise ValueError(f"unknown feature gate {name!r} (known: {', '.join(_GATES)})")
+    return _GATES[name]
 
 
 def builtin_strategies(addresses: ServiceIPAllocator | None = None) -> list[BuiltinStrategy]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
+from konverge.client import Client, InProcessTransport
+from konverge.objects import Unstructured
 from konverge.wire.messages import Request
 from konverge_cluster.api.registry import Registry
 from konverge_cluster.builtins.data import load
@@ -13,6 +16,8 @@ from konverge_cluster.builtins.registration import builtin_strategies, register_
 from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.storage import Storage
+
+GATES = ("MaxUnavailableStatefulSet",)
 
 
 def test_resources_are_in_the_order_of_the_real_server() -> None:
@@ -103,3 +108,22 @@ async def test_a_bound_pod_is_deleted_gracefully_and_a_pending_one_at_once() -> 
 
     assert bound["metadata"]["deletionGracePeriodSeconds"] == 30
     assert pending.status == 404
+
+
+@pytest.mark.parametrize(("gates", "kept"), [((), {"partition": 0}), (GATES, {"partition": 0, "maxUnavailable": 2})])
+async def test_a_feature_gate_keeps_the_fields_that_are_dropped_without_it(gates: Any, kept: dict[str, Any]) -> None:
+    client = Client(InProcessTransport(EmbeddedServer(feature_gates=gates).handle))
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template, "updateStrategy": strategy}
+    wire = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db", "namespace": "default"}}
+    created = await client.create(Unstructured({**wire, "spec": spec}))
+    assert created["spec"]["updateStrategy"]["rollingUpdate"] == kept
+    await client.patch("statefulsets.apps", "db", {"metadata": {"labels": {"x": "y"}}}, namespace="default")
+    updated = await client.get("statefulsets.apps", "db", namespace="default")
+    assert updated["spec"]["updateStrategy"]["rollingUpdate"] == kept
+
+
+def test_an_unknown_feature_gate_is_an_error() -> None:
+    with pytest.raises(ValueError, match="unknown feature gate 'Other' \\(known: MaxUnavailableStatefulSet\\)"):
+        EmbeddedServer(feature_gates=["Other"])

@@ -16,6 +16,7 @@ __all__ = [
     "default_replica_set",
     "default_replication_controller",
     "default_stateful_set",
+    "default_stateful_set_with_max_unavailable",
 ]
 
 _MAX_BACKOFF_LIMIT: Final = 2**31 - 1
@@ -69,6 +70,13 @@ def default_stateful_set(stateful_set: dict[str, Any]) -> None:
         # The server always sets apiVersion and kind of claims in a template.
         claim["kind"], claim["apiVersion"] = "PersistentVolumeClaim", "v1"
         default_claim(claim)
+
+
+def default_stateful_set_with_max_unavailable(stateful_set: dict[str, Any]) -> None:
+    default_stateful_set(stateful_set)
+    strategy = stateful_set["spec"]["updateStrategy"]
+    if strategy["type"] == "RollingUpdate" and "rollingUpdate" in strategy:
+        strategy["rollingUpdate"].setdefault("maxUnavailable", 1)
 
 
 def default_replication_controller(controller: dict[str, Any]) -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "ControllerRevisionStrategy",
     "DaemonSetStrategy",
     "DeploymentStrategy",
+    "MaxUnavailableStatefulSetStrategy",
     "PodTemplateStrategy",
     "ReplicaSetStrategy",
     "ReplicationControllerStrategy",
@@ -109,11 +110,16 @@ class StatefulSetStrategy(BuiltinStrategy):
 
     def prepare_create(self, new: Document, context: RequestContext) -> None:
         super().prepare_create(new, context)
-        _drop_disabled(new)
+        self.drop_disabled(new)
 
     def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
-        _drop_disabled(new)
+        self.drop_disabled(new)
         super().prepare_update(new, old, context)
+
+    @staticmethod
+    def drop_disabled(new: Document) -> None:
+        """Drop fields of features that a 1.36 server disables by default."""
+        new["spec"]["updateStrategy"].get("rollingUpdate", {}).pop("maxUnavailable", None)
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
         return label_name_errors(name, prefix=prefix)
@@ -142,9 +148,14 @@ def _claim_warnings(stateful_set: Document) -> Iterable[str]:
         yield f"spec.revisionHistoryLimit: {text}"
 
 
-def _drop_disabled(stateful_set: Document) -> None:
-    """Drop fields of features that a 1.36 server disables by default."""
-    stateful_set["spec"]["updateStrategy"].get("rollingUpdate", {}).pop("maxUnavailable", None)
+class MaxUnavailableStatefulSetStrategy(StatefulSetStrategy):
+    """StatefulSets with the feature gate MaxUnavailableStatefulSet: several pods are updated at a time."""
+
+    set_defaults = staticmethod(workloads.default_stateful_set_with_max_unavailable)
+
+    @staticmethod
+    def drop_disabled(new: Document) -> None:
+        """Drop nothing."""
 
 
 class DaemonSetStrategy(BuiltinStrategy):

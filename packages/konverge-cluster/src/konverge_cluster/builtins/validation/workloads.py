@@ -230,6 +230,15 @@ def _validate_stateful_set_strategy(strategy: Spec, path: str) -> FieldErrors:
         yield invalid(path, value, "must be 'RollingUpdate' or 'OnDelete'")
     elif rolling is not None:
         yield from validate_nonnegative(rolling.get("partition"), f"{path}.rollingUpdate.partition")
+        if "maxUnavailable" in rolling:
+            yield from _validate_max_unavailable(rolling["maxUnavailable"], f"{path}.rollingUpdate.maxUnavailable")
+
+
+def _validate_max_unavailable(value: Any, path: str) -> FieldErrors:
+    yield from validate_int_or_percent(value, path)
+    if value in (0, "0%"):
+        yield invalid(path, value, "cannot be 0")
+    yield from _validate_at_most_all(value, path)
 
 
 def _validate_stateful_set_spec(spec: Spec, *, check_service: bool = True) -> FieldErrors:
