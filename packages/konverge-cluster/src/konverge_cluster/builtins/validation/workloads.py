@@ -236,7 +236,7 @@ def _validate_stateful_set_strategy(strategy: Spec, path: str) -> FieldErrors:
 
 def _validate_max_unavailable(value: Any, path: str) -> FieldErrors:
     yield from validate_int_or_percent(value, path)
-    if value in (0, "0%"):
+    if _number(value) == 0:
         yield invalid(path, value, "cannot be 0")
     yield from _validate_at_most_all(value, path)
 
