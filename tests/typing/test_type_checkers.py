@@ -26,6 +26,8 @@ HERE = Path(__file__).parent
 PROJECT = HERE / "project"
 MISTAKES = sorted((HERE / "mistakes").glob("*.py"))
 OPERATORS = ROOT / "packages" / "konverge-operators" / "src"
+EXAMPLES = ROOT / "examples"
+EXAMPLE_SOURCES = sorted(EXAMPLES.glob("*/src"))
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *ROOT.glob("packages/*/README.md")])
 CRDS = ROOT / "tests" / "data" / "crds" / "certificates.yaml"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -78,7 +80,7 @@ def run_mypy(folder: Path, sources: list[Path]) -> list[tuple[str, int, str]]:
     files = [str(file) for source in sources for file in ([source] if source.is_file() else source.rglob("*.py"))]
     options = ["--strict", "--config-file=", "--explicit-package-bases", "--output=json"]
     cache_folder = f"--cache-dir={ROOT / '.mypy_cache' / 'type_checkers'}"
-    path = {"MYPYPATH": os.pathsep.join(map(str, [folder, PROJECT, OPERATORS]))}
+    path = {"MYPYPATH": os.pathsep.join(map(str, [folder, PROJECT, OPERATORS, *EXAMPLE_SOURCES]))}
     output = run([str(BIN / "mypy"), *options, cache_folder, *files], folder, path)
     entries = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     return [
@@ -95,7 +97,7 @@ def run_pyright(folder: Path, sources: list[Path]) -> list[tuple[str, int, str]]
             {
                 "typeCheckingMode": "strict",
                 "include": [os.path.relpath(source, folder) for source in sources],
-                "extraPaths": [str(PROJECT)],
+                "extraPaths": [str(PROJECT), *map(str, EXAMPLE_SOURCES)],
             }
         )
     )
@@ -117,14 +119,14 @@ CHECKERS: dict[str, Callable[[Path, list[Path]], list[tuple[str, int, str]]]] = 
 
 @cache
 def findings(checker: str) -> tuple[Finding, ...]:
-    """Return what a checker finds in pages, generated models, operators, the project and the mistakes."""
+    """Return what a checker finds in pages, generated models, operators, examples, the project and the mistakes."""
     code = {page: code_of(page) for page in PAGES} | {CRDS: models_from_crds(CRDS.read_text(), source=CRDS.name)}
     with TemporaryDirectory() as name:
         folder = Path(name).resolve()
         origins = {folder / module_of(origin): origin for origin in code}
         for module, origin in origins.items():
             module.write_text(code[origin])
-        found = CHECKERS[checker](folder, [*origins, OPERATORS, PROJECT, *MISTAKES])
+        found = CHECKERS[checker](folder, [*origins, OPERATORS, EXAMPLES, PROJECT, *MISTAKES])
     return tuple(Finding(relative(origins.get(Path(file), Path(file))), line, text) for file, line, text in found)
 
 
@@ -138,7 +140,7 @@ def marked_lines(file: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("checker", CHECKERS)
-@pytest.mark.parametrize("path", [*PAGES, CRDS, OPERATORS, PROJECT], ids=relative)
+@pytest.mark.parametrize("path", [*PAGES, CRDS, OPERATORS, EXAMPLES, PROJECT], ids=relative)
 def test_what_authors_read_and_write_has_no_type_errors(checker: str, path: Path) -> None:
     found = findings_in(checker, path)
     assert not found, "\n".join(map(str, found))
@@ -154,9 +156,8 @@ def test_a_mistake_is_found_in_its_line_and_nowhere_else(checker: str, file: Pat
 
 @pytest.mark.parametrize("checker", CHECKERS)
 def test_every_finding_is_in_a_file_that_was_checked(checker: str) -> None:
-    checked = {
-        finding for path in (*PAGES, CRDS, OPERATORS, PROJECT, *MISTAKES) for finding in findings_in(checker, path)
-    }
+    paths = (*PAGES, CRDS, OPERATORS, EXAMPLES, PROJECT, *MISTAKES)
+    checked = {finding for path in paths for finding in findings_in(checker, path)}
     assert set(findings(checker)) == checked
 
 

@@ -1,7 +1,6 @@
 """The operator: `konverge dev backup_operator` and `konverge run backup_operator` load it."""
 
 import os
-from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
@@ -10,12 +9,13 @@ from backup_operator.reconciler import BackupReconciler
 from backup_operator.store import Store, open_store
 from konverge import Client, Operator, controller_for
 from konverge.k8s.core.v1 import ConfigMap
+from konverge.manager import OpenShared
 from konverge.triggers import to_referring
 
 SAMPLES = sorted((Path(__file__).parents[2] / "samples").glob("*.yaml"))  # none in an image
 
 
-def make_operator(open_shared: Callable[[Client], AbstractAsyncContextManager[Store]]) -> Operator:
+def make_operator(open_shared: OpenShared) -> Operator:
     """Return the operator with its store; tests have a fake one."""
     controller = (
         controller_for(Backup)

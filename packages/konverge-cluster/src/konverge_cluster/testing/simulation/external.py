@@ -20,6 +20,9 @@ class _ExternalService:
         self._service = service
         self._transport = transport
 
+    # An instance of the service's class, for `ctx.shared(Billing)`.
+    __class__ = property(lambda self: type(self._service))  # pyright: ignore[reportIncompatibleMethodOverride]
+
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._service, name)
         if not inspect.iscoroutinefunction(value):

@@ -10,6 +10,7 @@ async def test_widgets(sim: Simulation) -> None:
 from __future__ import annotations
 
 import copy
+import dataclasses
 import inspect
 import os
 from collections.abc import Awaitable, Callable, Iterable
@@ -99,6 +100,8 @@ def simulate(
 def _builder(operator: Operator | Callable[..., Operator], takes_external: bool) -> Callable[[Any], Operator]:
     """Return a function that returns the operator of a new process."""
     if isinstance(operator, Operator):
+        if takes_external:
+            raise TypeError("with external=, pass a function that gets the service and returns the operator")
         try:
             pristine = copy.deepcopy(operator.controllers)
         except Exception as error:
@@ -106,8 +109,7 @@ def _builder(operator: Operator | Callable[..., Operator], takes_external: bool)
                 f"each process needs an operator of its own, and this one cannot be copied ({error}): pass a function"
                 " that returns it"
             ) from error
-        fields = {name: getattr(operator, name) for name in ("name", "kinds", "webhooks", "samples")}
-        return lambda _: Operator(controllers=copy.deepcopy(pristine), **fields)
+        return lambda _: dataclasses.replace(operator, controllers=copy.deepcopy(pristine), metrics=())
     if takes_external:
         return operator
     return lambda _: operator()
