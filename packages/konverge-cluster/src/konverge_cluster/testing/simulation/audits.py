@@ -89,6 +89,16 @@ class Audit:
         """Return the uids of the objects that the user or the operator has created."""
         return {uid for uid, creator in self.creators.items() if creator == by}
 
+    def names_in(self, namespace: str) -> list[str]:
+        """Return the names of the objects in a namespace that the operator has created, as in `counts`."""
+        own = self.created(OPERATOR)
+        return [
+            self.uids[entry.uid].rpartition(" #")[0]
+            for collection in self.storage
+            for entry in collection.entries()
+            if entry.uid in own and entry.key.startswith(f"{namespace}/")
+        ]
+
     def record(self, by: str, request: Request, status: int, body: bytes) -> None:
         """Record a create or an apply that reached the server."""
         target = Target.of(request.path)

@@ -52,16 +52,17 @@ class ForeignClient:
             other = {name: other}
         return await self._patch(target, other)
 
-    async def delete_applied(self) -> Target | None:
-        """Delete an object that the operator applies; return which."""
+    async def delete_applied(self) -> list[str]:
+        """Delete an object that the operator applies; return its name, and those of all that goes with a namespace."""
         storage = self._audit.storage
         found = [one for one in self._audit.applied if (entry := one.entry(storage)) is not None and _is_free(entry)]
         own = [one for one in found if (entry := one.entry(storage)) and entry.uid in self._audit.creators]
         if not own:
-            return None
+            return []
         target = self._random.choice(own)
+        contents = self._audit.names_in(target.name) if target.kind == "namespaces" else []
         await self._delete(target)
-        return target
+        return [str(target), *contents]
 
     async def replace(self, target: Target) -> str:
         """Replace the object by another one with the same name; return its uid, "" when that is not possible."""

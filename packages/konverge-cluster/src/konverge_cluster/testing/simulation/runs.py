@@ -160,8 +160,8 @@ class Simulation:
         audit = self._faults.audit
         if "foreign-edit" in faults:
             await self._faults.foreign.edit_applied()
-        if "foreign-delete" in faults and (target := await self._faults.foreign.delete_applied()) is not None:
-            self._extra[f"create {target}"] += 1
+        if "foreign-delete" in faults:
+            self._extra.update(f"create {name}" for name in await self._faults.foreign.delete_applied())
         if "restart" in faults:
             writes = len(audit.writes)
             self._environment.processes.kill()

@@ -1,0 +1,1 @@
+"""An operator for Tenant: a namespace, a quota and settings for each tenant."""
