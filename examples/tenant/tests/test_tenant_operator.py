@@ -5,12 +5,12 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import pytest
+from tenant_operator.api import Profile, ProfileSpec, Tenant, TenantSpec
+from tenant_operator.beta import BetaTenant, BetaTenantSpec, conversion
+from tenant_operator.billing import POLL_SECONDS, Billing
+from tenant_operator.operator import make_operator
+from tenant_operator.reconciler import SYSTEM_NAMESPACE
 
-from examples.tenant.api import Profile, ProfileSpec, Tenant, TenantSpec
-from examples.tenant.beta import BetaTenant, BetaTenantSpec, conversion
-from examples.tenant.billing import POLL_SECONDS, Billing
-from examples.tenant.operator import make_operator
-from examples.tenant.reconciler import SYSTEM_NAMESPACE
 from konverge import Client, Key, ObjectMeta, Quantity, is_ready
 from konverge.errors import Forbidden, Invalid
 from konverge.k8s.core.v1 import ConfigMap, Namespace, ResourceQuota, Secret
@@ -22,7 +22,9 @@ def profile(name: str = "small", pods: int = 5) -> Profile:
     return Profile(metadata=ObjectMeta(name=name), spec=ProfileSpec(pods=pods))
 
 
-def tenant(name: str = "acme", *, registry: str | None = None, contacts: tuple[str, ...] = ("ops@acme.example",)) -> Tenant:
+def tenant(
+    name: str = "acme", *, registry: str | None = None, contacts: tuple[str, ...] = ("ops@acme.example",)
+) -> Tenant:
     spec = TenantSpec(owner=name, profile="small", registry=registry, contacts=list(contacts))
     return Tenant(metadata=ObjectMeta(name=name), spec=spec)
 

@@ -1,4 +1,4 @@
-"""The operator: `konverge dev examples/tenant` and `konverge run examples/tenant` load it."""
+"""The operator: `konverge dev tenant_operator` and `konverge run tenant_operator` load it."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -9,11 +9,11 @@ from konverge.cache import CacheOptions, by_function
 from konverge.k8s.core.v1 import ConfigMap, Namespace, ResourceQuota, Secret
 from konverge.triggers import Channel, to_referring
 
-from .api import Profile, Tenant
-from .beta import BetaTenant, conversion
-from .billing import CHANNEL, Billing, poll_billing
-from .reconciler import SYSTEM_NAMESPACE, TenantReconciler
-from .webhook import check
+from tenant_operator.api import Profile, Tenant
+from tenant_operator.beta import BetaTenant, conversion
+from tenant_operator.billing import CHANNEL, Billing, poll_billing
+from tenant_operator.reconciler import SYSTEM_NAMESPACE, TenantReconciler
+from tenant_operator.webhook import check
 
 
 def registry_of(tenant: Tenant) -> list[Key]:
@@ -48,7 +48,7 @@ def make_operator(billing: Billing) -> Operator:
         webhooks=(check, conversion),
         runnables=(poll_billing,),
         shared=(open_billing,),
-        samples=tuple(sorted((Path(__file__).parent / "samples").glob("*.yaml"))),
+        samples=tuple(sorted((Path(__file__).parents[2] / "samples").glob("*.yaml"))),
     )
 
 

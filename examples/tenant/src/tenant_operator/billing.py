@@ -3,8 +3,9 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from konverge import Key
 from konverge.manager import RunnableContext
+
+from tenant_operator.api import Tenant
 
 POLL_SECONDS = 30.0
 CHANNEL = "billing"
@@ -22,15 +23,14 @@ class Billing:
 
 
 async def poll_billing(ctx: RunnableContext) -> None:
-    """Enqueue the tenants whose state differs from that of the last poll."""
-    known: set[str] = set()
+    """Enqueue the tenants whose status differs from what billing reports."""
     while True:
         try:
-            overdue = set(await ctx.shared(Billing).list_overdue())
+            overdue = await ctx.shared(Billing).list_overdue()
         except OSError as error:  # an error that leaves a runnable ends the manager
             ctx.log.warning("billing is not available", extra={"error": str(error)})
         else:
-            for name in sorted(known ^ overdue):
-                ctx.channel(CHANNEL).put(Key("", name))
-            known = overdue
+            for tenant in ctx.cache.lister(Tenant).list():
+                if tenant.status.suspended != (tenant.name in overdue):
+                    ctx.channel(CHANNEL).put(tenant.key)
         await asyncio.sleep(POLL_SECONDS)

@@ -4,7 +4,7 @@ from konverge import CustomResource, Spec
 from konverge.objects import Scope
 from konverge.webhooks import AnnotationValue, ConversionWebhook, Converter
 
-from .api import GROUP, Tenant, TenantSpec, TenantStatus
+from tenant_operator.api import GROUP, Tenant, TenantSpec, TenantStatus
 
 
 class BetaTenantSpec(Spec):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from konverge.webhooks import AdmissionRequest, Deny, validating
 
-from .api import Tenant
+from tenant_operator.api import Tenant
 
 KEEP = "example.com/keep"
 

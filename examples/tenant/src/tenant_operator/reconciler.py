@@ -4,8 +4,8 @@ from konverge import Context, Key, ObjectMeta, Reconciler
 from konverge.k8s.core.v1 import ConfigMap, Namespace, ResourceQuota, ResourceQuotaSpec, Secret
 from konverge.objects import QuantityText
 
-from .api import Profile, Tenant
-from .billing import Billing
+from tenant_operator.api import Profile, Tenant
+from tenant_operator.billing import Billing
 
 SYSTEM_NAMESPACE = "tenant-system"
 
