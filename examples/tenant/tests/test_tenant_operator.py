@@ -5,17 +5,17 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import pytest
-from tenant_operator.api import Profile, ProfileSpec, Tenant, TenantSpec
-from tenant_operator.beta import BetaTenant, BetaTenantSpec, conversion
-from tenant_operator.billing import POLL_SECONDS, Billing
-from tenant_operator.operator import make_operator
-from tenant_operator.reconciler import SYSTEM_NAMESPACE
 
 from konverge import Client, Key, ObjectMeta, Quantity, is_ready
 from konverge.errors import Forbidden, Invalid
 from konverge.k8s.core.v1 import ConfigMap, Namespace, ResourceQuota, Secret
 from konverge.webhooks import round_trip_changes
 from konverge_cluster.testing import Simulation, TestCluster, simulate
+from tenant_operator.api import Profile, ProfileSpec, Tenant, TenantSpec
+from tenant_operator.beta import BetaTenant, BetaTenantSpec, conversion
+from tenant_operator.billing import POLL_SECONDS, Billing
+from tenant_operator.operator import make_operator
+from tenant_operator.reconciler import SYSTEM_NAMESPACE
 
 
 def profile(name: str = "small", pods: int = 5) -> Profile:

@@ -3,7 +3,6 @@
 from konverge import CustomResource, Spec
 from konverge.objects import Scope
 from konverge.webhooks import AnnotationValue, ConversionWebhook, Converter
-
 from tenant_operator.api import GROUP, Tenant, TenantSpec, TenantStatus
 
 

@@ -4,7 +4,6 @@ import asyncio
 from dataclasses import dataclass, field
 
 from konverge.manager import RunnableContext
-
 from tenant_operator.api import Tenant
 
 POLL_SECONDS = 30.0

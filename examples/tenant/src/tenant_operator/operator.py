@@ -8,7 +8,6 @@ from konverge import Client, Key, Operator, controller_for
 from konverge.cache import CacheOptions, by_function
 from konverge.k8s.core.v1 import ConfigMap, Namespace, ResourceQuota, Secret
 from konverge.triggers import Channel, to_referring
-
 from tenant_operator.api import Profile, Tenant
 from tenant_operator.beta import BetaTenant, conversion
 from tenant_operator.billing import CHANNEL, Billing, poll_billing

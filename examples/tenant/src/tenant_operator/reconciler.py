@@ -3,7 +3,6 @@
 from konverge import Context, Key, ObjectMeta, Reconciler
 from konverge.k8s.core.v1 import ConfigMap, Namespace, ResourceQuota, ResourceQuotaSpec, Secret
 from konverge.objects import QuantityText
-
 from tenant_operator.api import Profile, Tenant
 from tenant_operator.billing import Billing
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from konverge.webhooks import AdmissionRequest, Deny, validating
-
 from tenant_operator.api import Tenant
 
 KEEP = "example.com/keep"
