@@ -100,6 +100,7 @@ generate: $(STAMP) ## make the generated files anew: built-in kinds, data of the
 	$(BIN)/python tools/generate.py
 	$(BIN)/python tools/generate_builtins.py
 	$(BIN)/python tests/test_public_api.py
+	PYTHONPATH=tests/support $(BIN)/python tests/test_architecture.py
 
 golden: $(STAMP) ## record anew what a real API server answers, for the tests of the embedded one
 	$(BIN)/python tools/record_golden.py

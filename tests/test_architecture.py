@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 
 import pytest
 
 from repository import ROOT
 
+MODULES = ROOT / "docs" / "reference" / "modules.txt"
 PAGE = (ROOT / "ARCHITECTURE.md").read_text()
 ROOTS = (ROOT, *ROOT.glob("packages/*/src"), *ROOT.glob("packages/*/src/*"))
 NAMED = re.compile(r"`([\w./*-]+(?:/|\.py|\.md|\.txt|\.toml|\.in))`")
@@ -47,3 +50,24 @@ def test_a_path_that_does_not_exist_is_found() -> None:
     assert paths("see `konverge/cash/` and `konverge/cache/store.py`") == ["konverge/cash/", "konverge/cache/store.py"]
     assert not exists("konverge/cash/")
     assert exists("konverge/cache/store.py")
+
+
+def modules() -> str:
+    """Return a line for every module: its path in its package, and the first sentence of its docstring."""
+    lines = ["# Every module and what it is for. Written by `make generate` from the docstrings."]
+    for package in sorted(ROOT.glob("packages/*/src/*/")):
+        for file in sorted(package.rglob("*.py")):
+            path = file.relative_to(package.parent).as_posix()
+            docstring = ast.get_docstring(ast.parse(file.read_text())) or ""
+            if docstring and not path.startswith("konverge/k8s/"):
+                lines.append(f"{path}: {' '.join(docstring.partition(chr(10) * 2)[0].split())}")
+    return "\n".join(lines) + "\n"
+
+
+def test_the_list_of_modules_is_up_to_date() -> None:
+    assert MODULES.read_text() == modules(), "run `make generate`"
+
+
+if __name__ == "__main__":
+    MODULES.write_text(modules())
+    sys.stdout.write(f"wrote {MODULES.name}\n")
