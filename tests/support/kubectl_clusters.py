@@ -47,7 +47,7 @@ _PASSING = re.compile(
 )
 """Intermediate output of `rollout status`; how often it appears depends on the speed of a cluster."""
 _EVICTING = re.compile(r"^(evicting pod |pod/\S+ evicted|pod/drained-|error when evicting pods/).*\n?", re.MULTILINE)
-_DRAIN_ERRORS = re.compile(r"(?<=due to error: ).*(?=, continuing command)")
+_DRAIN_ERRORS = re.compile(r"(?<=due to error: ).*(?=, continuing command)|(?<=when an error occurred: ).*")
 """Output of `drain` for each pod and attempt; which pods are on a node depends on the other scripts."""
 
 
