@@ -303,7 +303,7 @@ def _order(row: Any) -> str:
 async def event_messages(cluster: WorkloadCluster) -> list[str]:
     """Return the events of the namespace: kind, type, reason and message, each once.
 
-    MissingJob is left out: the real controller writes it or not, depending on which of its caches is faster.
+    MissingJob is left out: the real controller writes it or not, in runs of the same scenario; why was not looked into.
     """
     found = set()
     for one in await cluster.all("events"):
