@@ -11,7 +11,7 @@ import base64
 import os
 import ssl
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -21,7 +21,7 @@ import yaml
 from konverge.certificates import Authority, KeyPair
 from konverge.objects import wall_clock
 from konverge.wire.messages import Request
-from konverge_cluster.api.calls import ADMIN
+from konverge_cluster.api.authorization import ADMIN, UserInfo
 from konverge_cluster.api.cluster import Cluster
 from konverge_cluster.api.lifecycle import NamespaceLifecycle
 from konverge_cluster.api.negotiation import PROTOBUF
@@ -94,7 +94,7 @@ class EmbeddedServer:
         self._authority: Authority | None = None
         self._http_server: HttpServer | None = None
 
-    async def handle(self, request: Request, user: Mapping[str, Any] = ADMIN) -> Response:
+    async def handle(self, request: Request, user: UserInfo = ADMIN) -> Response:
         """Handle a request without a socket; the user is the admin by default."""
         return await self.api.handle(request, user)
 

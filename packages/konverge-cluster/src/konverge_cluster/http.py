@@ -16,8 +16,8 @@ import asyncio
 import contextlib
 import ipaddress
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Final
 from urllib.parse import parse_qsl
 
 from aiohttp import web
@@ -26,14 +26,14 @@ from aiohttp.http_exceptions import HttpProcessingError
 from konverge.listener import Listener
 from konverge.wire.messages import Request
 from konverge_cluster.api import status_errors
+from konverge_cluster.api.authorization import ADMIN, ANONYMOUS, UserInfo
 from konverge_cluster.api.bodies import BODY_LIMIT
-from konverge_cluster.api.calls import ADMIN
 from konverge_cluster.api.responses import Response, error_response
 from konverge_cluster.users import Users, certificate_user
 
 __all__ = ["HttpServer"]
 
-Handler = Callable[[Request, Mapping[str, Any]], Awaitable[Response]]
+Handler = Callable[[Request, UserInfo], Awaitable[Response]]
 
 _BODY_TIMEOUT: Final = 60.0
 _SHUTDOWN_TIMEOUT: Final = 1.0
@@ -106,7 +106,7 @@ class HttpServer:
             return _to_web_response(response)
         return await _stream_response(request, response)
 
-    def _user(self, request: web.BaseRequest) -> Mapping[str, Any]:
+    def _user(self, request: web.BaseRequest) -> UserInfo:
         if not self._is_allowed_host(request.headers.get("Host", "")):
             raise status_errors.failure(403, "the Host header names another server", "Forbidden")
         if self._users is None:
@@ -117,7 +117,7 @@ class HttpServer:
             user = certificate_user(request.transport.get_extra_info("peercert"))
         if user is None:
             if header is None and request.path in _HEALTH:
-                return {"username": "system:anonymous", "groups": ["system:unauthenticated"]}
+                return ANONYMOUS
             raise status_errors.failure(401, "Unauthorized", "Unauthorized")
         return user
 

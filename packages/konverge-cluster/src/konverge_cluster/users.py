@@ -1,7 +1,4 @@
-"""Authentication: the users of bearer tokens and client certificates.
-
-A user is a dict with `username`, `groups` and optionally `uid` and `extra`, as in AdmissionReview.
-"""
+"""Authentication: the users of bearer tokens and client certificates."""
 
 from __future__ import annotations
 
@@ -10,10 +7,11 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from konverge_cluster.api.authorization import ADMIN, AUTHENTICATED, UserInfo
+
 __all__ = ["Users", "certificate_user"]
 
-_AUTHENTICATED: Final = "system:authenticated"
-_ADMIN_GROUP: Final = "system:masters"
+_BEARER: Final = "bearer"
 
 
 class Users:
@@ -23,23 +21,23 @@ class Users:
     """
 
     def __init__(self) -> None:
-        self._tokens: list[tuple[str, Mapping[str, Any]]] = []
-        self.admin_token = self.add("kubernetes-admin", [_ADMIN_GROUP])
+        self._tokens: list[tuple[str, UserInfo]] = []
+        self.admin_token = self.add(ADMIN.name, [group for group in ADMIN.groups if group != AUTHENTICATED])
 
     def add(self, name: str, groups: Iterable[str] = (), *, token: str = "") -> str:
         """Accept a token for a user, a random one by default; return the token."""
         token = token or secrets.token_urlsafe(32)
-        self._tokens.append((token, {"username": name, "groups": [*groups, _AUTHENTICATED]}))
+        self._tokens.append((token, UserInfo(name, (*groups, AUTHENTICATED))))
         return token
 
     def remove(self, token: str) -> None:
         """Stop accepting a token; an unknown token is ignored."""
         self._tokens = [(known, user) for known, user in self._tokens if known != token]
 
-    def of_token(self, header: str) -> Mapping[str, Any] | None:
+    def of_token(self, header: str) -> UserInfo | None:
         """Return the user of an Authorization header, or None when it is not accepted."""
         scheme, _, token = header.partition(" ")
-        if scheme.lower() != "bearer":
+        if scheme.lower() != _BEARER:
             return None
         found = None
         for known, user in self._tokens:
@@ -48,11 +46,11 @@ class Users:
         return found
 
 
-def certificate_user(certificate: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def certificate_user(certificate: Mapping[str, Any] | None) -> UserInfo | None:
     """Return the user of a verified client certificate: the common name, with the organizations as groups."""
     names: list[tuple[str, str]] = [pair for part in (certificate or {}).get("subject", ()) for pair in part]
     name = next((value for key, value in names if key == "commonName"), "")
     if not name:
         return None
     groups = [value for key, value in names if key == "organizationName"]
-    return {"username": name, "groups": [*groups, _AUTHENTICATED]}
+    return UserInfo(name, (*groups, AUTHENTICATED))

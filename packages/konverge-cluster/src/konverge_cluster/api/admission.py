@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from konverge_cluster.api.authorization import ADMIN, UserInfo
 from konverge_cluster.api.strategy import Document, Strategy
 
 __all__ = ["Admission", "AdmissionRequest"]
@@ -32,7 +33,7 @@ class AdmissionRequest:
     subresource: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     dry_run: bool = False
-    user: Mapping[str, Any] = field(default_factory=dict)
+    user: UserInfo = ADMIN
     warnings: list[str] = field(default_factory=list)
 
 

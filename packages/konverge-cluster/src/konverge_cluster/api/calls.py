@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
 
 from konverge.wire.messages import Request
+from konverge_cluster.api.authorization import ADMIN, UserInfo
 from konverge_cluster.api.negotiation import View
 from konverge_cluster.api.options import Query
 from konverge_cluster.api.strategy import Strategy
 
-__all__ = ["ADMIN", "Call"]
-
-ADMIN: Final[Mapping[str, Any]] = {"username": "kubernetes-admin", "groups": ["system:masters", "system:authenticated"]}
+__all__ = ["Call"]
 
 
 @dataclass(slots=True)
@@ -31,7 +28,7 @@ class Call:
     name: str
     subresource: str
     view: View
-    user: Mapping[str, Any] = field(default_factory=lambda: ADMIN)
+    user: UserInfo = ADMIN
     warnings: list[str] = field(default_factory=list)
 
     @property

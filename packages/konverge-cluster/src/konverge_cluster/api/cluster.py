@@ -11,6 +11,7 @@ import msgspec
 
 from konverge.objects import wall_clock
 from konverge_cluster.api.admission import Admission
+from konverge_cluster.api.authorization import AlwaysAllow, Authorizer
 from konverge_cluster.api.registry import Registry
 from konverge_cluster.api.strategy import Document, Strategy
 from konverge_cluster.patches.endpoints import Endpoint
@@ -31,6 +32,8 @@ def key_of(namespace: str, name: str) -> str:
 class Cluster:
     """The state and the rules of one cluster.
 
+    `authorizer` decides which requests are allowed; by default all are.
+
     `clock` is the wall clock in seconds, the only source of timestamps. `rng` is the only source of random numbers
     (uids, generated names, watch timeouts), so a seed makes a run repeatable.
     """
@@ -46,6 +49,7 @@ class Cluster:
         self.storage = storage or Storage()
         self.registry = registry or Registry()
         self.admission: list[Admission] = []
+        self.authorizer: Authorizer = AlwaysAllow()
         self.clock = clock
         self.rng = random.Random(seed)
         self.endpoints: dict[tuple[str, ...], tuple[Strategy, Endpoint]] = {}

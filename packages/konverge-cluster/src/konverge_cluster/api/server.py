@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from konverge.wire.messages import Request
 from konverge_cluster.api import status_errors
+from konverge_cluster.api.authorization import ADMIN, UserInfo, check_authorized
 from konverge_cluster.api.bindings import bind_named_pod, bind_pod
 from konverge_cluster.api.bodies import YAML, media_type
-from konverge_cluster.api.calls import ADMIN, Call
+from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster
 from konverge_cluster.api.deletes import handle_delete, handle_delete_collection
 from konverge_cluster.api.discovery import Discovery
@@ -29,6 +30,7 @@ from konverge_cluster.api.openapi import OpenApi
 from konverge_cluster.api.options import Query
 from konverge_cluster.api.patch_requests import handle_patch
 from konverge_cluster.api.reads import handle_get, handle_list
+from konverge_cluster.api.request_info import request_attributes
 from konverge_cluster.api.responses import Response, error_response, text_response
 from konverge_cluster.api.routes import Route, route
 from konverge_cluster.api.scales import handle_scale
@@ -89,11 +91,12 @@ class ApiServer:
         self._discovery = Discovery(self.cluster.registry)
         self._openapi = OpenApi(self.cluster.registry, SERVER_VERSION)
 
-    async def handle(self, request: Request, user: Mapping[str, Any] = ADMIN) -> Response:
+    async def handle(self, request: Request, user: UserInfo = ADMIN) -> Response:
         """Handle one request of a user; return the response."""
         call: Call | None = None
         try:
             target = route(request.path)
+            check_authorized(self.cluster.authorizer, request_attributes(request, target, user))
             if target is None:
                 response = self._page(request)
             else:
@@ -122,7 +125,7 @@ class ApiServer:
             raise self._not_served(*request.path.split("/")[1:3])
         return page
 
-    def _call(self, request: Request, target: Route, user: Mapping[str, Any]) -> Call:
+    def _call(self, request: Request, target: Route, user: UserInfo) -> Call:
         strategy = self._strategy(target)
         if strategy.info.storage == EVENTS:
             self._expiry.delete_expired()

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from konverge.objects.kinds import Kind
+from konverge_cluster.api.authorization import ADMIN, UserInfo
 from konverge_cluster.api.field_errors import FieldError
 from konverge_cluster.api.tables import Column
 from konverge_cluster.patches.topology import Topology
@@ -117,7 +118,7 @@ class RequestContext:
     now: str
     namespace: str
     dry_run: bool = False
-    user: Mapping[str, Any] = field(default_factory=dict)
+    user: UserInfo = ADMIN
     options: Mapping[str, Any] = field(default_factory=dict)
     lookup: Callable[[str, str, str, str], Document | None] = _no_lookup
 

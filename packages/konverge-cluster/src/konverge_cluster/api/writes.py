@@ -10,6 +10,7 @@ from typing import Final
 
 from konverge_cluster.api import status_errors
 from konverge_cluster.api.admission import AdmissionRequest
+from konverge_cluster.api.authorization import Attributes, check_authorized
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, decode, encode, key_of
 from konverge_cluster.api.documents import read_document
@@ -181,8 +182,25 @@ async def create(cluster: Cluster, call: Call, document: Document, options: Writ
     _validate_new(call, document, context)
     call.warnings.extend(strategy.warnings_on_create(document))
     request.object, request.name = document, metadata["name"]
+    if call.verb != "create":
+        check_authorized(cluster.authorizer, _creation(call))
     await run_validating_admission(cluster, request)
     return await _store_new(cluster, call, document, options)
+
+
+def _creation(call: Call) -> Attributes:
+    """Return the attributes of an update or apply that creates its object: the user needs the right to create too."""
+    kind = call.strategy.info.kind
+    return Attributes(
+        call.user,
+        "create",
+        call.request.path,
+        kind.group,
+        kind.version,
+        kind.plural,
+        namespace=call.namespace,
+        name=call.name,
+    )
 
 
 def _set_name(cluster: Cluster, call: Call, metadata: Document) -> None:

@@ -120,7 +120,7 @@ def request_of(
     identity = {"name": request.name, "namespace": namespace_of(request)}
     document.update({key: value for key, value in identity.items() if value})
     document["operation"] = request.operation
-    document["userInfo"] = dict(request.user)
+    document["userInfo"] = request.user.document()
     document["object"], document["oldObject"] = states
     document["dryRun"] = request.dry_run
     document["options"] = dict(request.options) or None

@@ -37,8 +37,7 @@ class CertificateSigningRequestStrategy(BuiltinStrategy):
         spec = new["spec"]
         for key in ("username", "uid", "groups", "extra"):
             spec.pop(key, None)
-            if context.user.get(key):
-                spec[key] = context.user[key]
+        spec.update(context.user.document())
 
     def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
         super().prepare_update(new, old, context)
