@@ -43,7 +43,8 @@ _MASKS = (
     (re.compile(r"\bnode-\d\b"), "<node>"),
 )
 _PASSING = re.compile(
-    r"^(Waiting for (deployment|daemon set|partitioned|\d+ pods)|waiting for statefulset).*\n?", re.MULTILINE
+    r"^(Waiting for (deployment|daemon set|partitioned|statefulset spec update|\d+ pods)|waiting for statefulset).*\n?",
+    re.MULTILINE,
 )
 """Intermediate output of `rollout status`; how often it appears depends on the speed of a cluster."""
 _EVICTING = re.compile(r"^(evicting pod |pod/\S+ evicted|pod/drained-|error when evicting pods/).*\n?", re.MULTILINE)
