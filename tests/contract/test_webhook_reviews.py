@@ -124,7 +124,8 @@ def _last_attempt(calls: list[Call]) -> list[Call]:
 
     The real server begins an update with the object in its cache; if that is stale, it begins again and reviews again.
     """
-    return [each for each in calls if _version_before(each) == _version_before(calls[-1])]
+    last = {each[2]["request"]["name"]: _version_before(each) for each in calls if "name" in each[2]["request"]}
+    return [each for each in calls if _version_before(each) == last.get(each[2]["request"].get("name"))]
 
 
 def _version_before(call: Call) -> str | None:
