@@ -214,7 +214,10 @@ class Context:
         return await self._applier.foreign_fields(obj, owner=self._owner)
 
     async def prune(self, *kinds: type[Resource] | Kind) -> None:
-        """Delete the children of these kinds that this reconcile did not apply: it must apply all that it needs."""
+        """Delete the children of these kinds that this reconcile did not apply: it must apply all that it needs.
+
+        Raises: Conflict when a child could not be deleted; the key is then reconciled again.
+        """
         await prune(
             self.client, self.cache, self._owner, self._applied, kinds=kinds, manager=self._dependencies.field_manager
         )

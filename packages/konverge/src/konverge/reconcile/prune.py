@@ -7,6 +7,7 @@ call it, and nothing is deleted. Rules that hold here:
    managedFields, and was not applied in this reconcile.
 2. A desired child counts as applied even if its apply failed, so it is kept.
 3. The delete has the uid as a precondition: another object that has taken the name is kept.
+4. A conflict is raised once the other children are deleted: the child may still exist, so the reconcile is not done.
 """
 
 from __future__ import annotations
@@ -36,25 +37,31 @@ async def prune(
 ) -> list[Key]:
     """Delete the owner's children of these kinds that were not applied; return the keys of the deleted ones.
 
-    Raises: ValueError when a kind is not cached, or not with the managedFields of this manager.
+    Raises: ValueError when a kind is not cached, or not with the managedFields of this manager; Conflict when a child
+    could not be deleted, after all others are.
     """
     listers = [_lister(cache, kind, owner, manager) for kind in kinds]
     deleted: list[Key] = []
-    for lister in listers:
-        for child in lister.owned_by(owner.uid, namespace=owner.namespace):
-            obsolete = child not in applied and not is_terminating(child)
-            if obsolete and is_applied_by(child, manager) and await _delete(client, child):
-                deleted.append(child.key)
+    conflicts: list[Conflict] = []
+    for child in (child for lister in listers for child in _obsolete(lister, owner, applied, manager)):
+        try:
+            # The propagation is explicit, since the default for a Job orphans its pods.
+            await client.delete(child, propagation="Background", missing_ok=True)
+            deleted.append(child.key)
+        except Conflict as error:
+            conflicts.append(error)
+    if conflicts:
+        raise conflicts[0]
     return deleted
 
 
-async def _delete(client: Client, child: AnyObject) -> bool:
-    try:
-        # The propagation is explicit, since the default for a Job orphans its pods.
-        await client.delete(child, propagation="Background", missing_ok=True)
-    except Conflict:
-        return False
-    return True
+def _obsolete(lister: Lister[Any], owner: AnyObject, applied: AppliedObjects, manager: str) -> list[Any]:
+    """Return the children to delete [1]."""
+    return [
+        child
+        for child in lister.owned_by(owner.uid, namespace=owner.namespace)
+        if child not in applied and not is_terminating(child) and is_applied_by(child, manager)
+    ]
 
 
 def _lister(cache: Cache, type_: type[Resource] | Kind, owner: AnyObject, manager: str) -> Lister[Any]:
