@@ -93,6 +93,71 @@ async def test_a_stale_state_does_not_restore_a_deleted_object() -> None:
     assert store.get(at("a")) is None
 
 
+async def test_two_new_objects_in_swapped_order_are_both_delivered() -> None:
+    store = await listed(widget("a", 8), version=10)
+    events = record_events(store)
+    store.put(widget("c", 12))
+    store.put(widget("b", 11))
+    assert sorted(entry.key.name for entry in store.list()) == ["a", "b", "c"]
+    assert [event.key.name for event in events] == ["c", "b"]
+
+
+async def test_a_state_at_the_version_of_its_removal_leaves_no_ghost() -> None:
+    store = await listed(widget("a", 8), version=10)
+    events = record_events(store)
+    store.remove(widget("a", 12))
+    store.put(widget("a", 12))
+    store.remove(widget("unknown", 14))
+    store.put(widget("unknown", 13))
+    assert store.list() == []
+    assert [event.type for event in events] == ["deleted"]
+
+
+async def test_what_a_list_or_a_bookmark_does_not_show_is_gone() -> None:
+    store = await listed(widget("a", 8), version=10)
+    store.put(widget("b", 9))
+    store.progress("20")
+    store.put(widget("c", 15))
+    store.put(widget("d", 20))
+    assert [entry.key.name for entry in store.list()] == ["a"]
+    store.put(widget("e", 21))
+    assert store.get(at("e")) is not None
+
+
+async def test_an_object_is_created_again_after_its_removal() -> None:
+    store = await listed(widget("a", 8), version=10)
+    store.remove(widget("a", 12))
+    store.put(widget("a", 13, uid="new"))
+    store.remove(widget("a", 14, uid="new"))
+    store.put(widget("a", 13, uid="new"))
+    assert store.get(at("a")) is None
+    store.put(widget("a", 15, uid="newest"))
+    assert store.get(at("a")).uid == "newest"  # type: ignore[union-attr]
+
+
+async def test_removals_are_remembered_for_a_bounded_number_of_objects() -> None:
+    store = await listed(version=10)
+    for number in range(2000):
+        store.remove(widget(f"gone-{number}", 20 + number))
+    store.put(widget("gone-0", 20))
+    store.put(widget("gone-1999", 2019))
+    assert store.list() == []
+    store.put(widget("new", 2018))
+    assert [entry.key.name for entry in store.list()] == ["new"]
+    assert len(store._layers._removals) <= 1000
+
+
+@pytest.mark.parametrize("version", ["1" * 5000, "9" * 200])
+async def test_a_version_with_thousands_of_digits_is_no_number(version: str) -> None:
+    store = await listed(widget("a", 8), version=10)
+    store.put(widget("b", version))
+    store.put(widget("a", 12))
+    store.remove(widget("b", version))
+    store.record_write(widget("c", version))
+    await relist(store, widget("a", 12), widget("d", version), version=13)
+    assert {entry.key.name for entry in store.list()} == {"a", "d"}
+
+
 async def test_a_removal_with_the_last_version_of_the_object_is_accepted() -> None:
     store = await listed(widget("a", 8), version=100)
     store.remove(widget("a", 8))

@@ -205,9 +205,6 @@ def test_a_first_page_read_twice_does_not_keep_what_only_the_first_reading_showe
         b"null",
         b"[]",
         b"{}",
-        b'{"metadata": {}, "items": []}',
-        b'{"metadata": {"resourceVersion": ""}, "items": []}',
-        b'{"metadata": {"resourceVersion": "0"}, "items": []}',
         b'{"metadata": {"resourceVersion": "7"}, "items": {}}',
         b'{"metadata": {"resourceVersion": "7"}}',
         b'{"metadata": {"resourceVersion": "7"}, "items": [' + b"[" * 100_000,
@@ -223,6 +220,33 @@ def test_an_answer_that_is_no_list_is_a_decode_error_and_the_list_is_asked_for_a
 
     assert list_options(state).continue_ == ""
     assert list(state.handle_page(page())) == [Reset(), Synced("7")]
+
+
+@pytest.mark.parametrize("metadata", [b"{}", b'{"resourceVersion": ""}', b'{"resourceVersion": "0"}'])
+def test_a_list_without_a_version_counts_and_is_repeated_when_its_watch_ends(metadata: bytes) -> None:
+    state = paging()
+    body = b'{"metadata": ' + metadata + b', "items": [' + json.dumps(an_object("a", 5)).encode() + b"]}"
+
+    changes = list(state.handle_page(body))
+    assert [type(change) for change in changes] == [Reset, Put, Synced]
+    assert changes[-1] == Synced("")
+
+    assert watch_options(state).resource_version == ""
+    fed(state, frame("ADDED", an_object("a", 5)))
+    fed(state, frame("ADDED", an_object("b", 4)))
+    assert watch_options(state).resource_version == "", "initial events have no order"
+    state.handle_close()
+    assert state.stage is Stage.PAGES
+
+
+def test_after_any_error_a_list_without_a_version_is_repeated() -> None:
+    for error in PASSING + REFUSALS:
+        state = paging()
+        list(state.handle_page(page(version="")))
+        state.handle_error(error)
+        assert state.stage is Stage.PAGES
+        list(state.handle_page(page(version="7")))
+        assert watch_options(state).resource_version == "7"
 
 
 def test_a_server_that_sends_the_same_page_for_ever_is_not_followed() -> None:
