@@ -21,6 +21,8 @@ __all__ = ["CompressedEntry", "Entry", "SharedFieldsEntry", "Version", "parse_ve
 T = TypeVar("T")
 
 _OWNER = b"\0"
+_MAX_DIGITS = 100
+"""The most digits of a version that counts as a number; etcd has 19, and Python converts at most some thousand."""
 
 Version: TypeAlias = int | str
 """A resourceVersion: a number in the order of changes; if it is not a number, a string that compares only for equality.
@@ -106,4 +108,4 @@ class _Owned(msgspec.Struct):
 
 def parse_version(version: str) -> int | None:
     """Return a resourceVersion as a number; None when it is not one, and versions compare only for equality."""
-    return int(version) if version.isascii() and version.isdigit() else None
+    return int(version) if len(version) <= _MAX_DIGITS and version.isascii() and version.isdigit() else None

@@ -14,6 +14,7 @@ import msgspec
 from konverge.cache.entries import Entry, Version, parse_version
 from konverge.cache.indexes import Indexes
 from konverge.cache.overlay import Overlay
+from konverge.cache.removals import Removals
 from konverge.errors import Expired
 from konverge.objects import Key, Kind
 
@@ -47,6 +48,7 @@ class Layers:
         self._delivered: Objects = {}
         self._staged: Objects | None = None
         self._overlay = Overlay()
+        self._removals = Removals()
         self._ordered = ordered
         self._high_water_mark = -1
         self._stale_lists = 0
@@ -98,7 +100,12 @@ class Layers:
     def remove(self, last: Entry) -> Change | None:
         """Deliver the removal of an object, given its last state; return None when it is stale."""
         old = self.get_delivered(last.key)
-        if old is None or not self._is_removal_of(old, last):
+        if old is not None and not self._is_removal_of(old, last):
+            self.advance(last.version)
+            return None
+        if isinstance(last.version, int):
+            self._removals.record(last.key, last.version)
+        if old is None:
             self.advance(last.version)
             return None
         writer = self._overlay.deleter_of(old.uid) or self._overlay.writer_of(last.version)
@@ -116,6 +123,12 @@ class Layers:
                 before = self.get(key)
                 self._overlay.expire(key, uid, high_water_mark=version, delivered_uid=self._delivered_uid(key))
                 self.indexes.update(before, self.get(key))
+
+    def complete(self, version: Version) -> None:
+        """Record that everything up to a version is delivered: by a list or a bookmark."""
+        if isinstance(version, int) and version >= self._high_water_mark:
+            self._removals.reset(version)
+        self.advance(version)
 
     # Lists
 
@@ -155,7 +168,7 @@ class Layers:
             self.indexes.swap({key: self.get(key) for key in self._overlay.pending_keys()}, self.get_delivered)
         for change, visible in zip(changes, before, strict=False):
             self.indexes.update(visible, self.get(change.key))
-        self.advance(self._comparable(version))
+        self.complete(self._comparable(version))
         return changes
 
     def deletions_to_report(self, version: str) -> Entries:
@@ -227,7 +240,7 @@ class Layers:
             self._disable_ordering()
             return old is None or old.version != entry.version or not entry.version
         if old is None:
-            return entry.version >= self._high_water_mark
+            return not self._removals.is_stale(entry.key, entry.version)
         return isinstance(old.version, str) or entry.version > old.version
 
     def _is_removal_of(self, old: Entry, last: Entry) -> bool:

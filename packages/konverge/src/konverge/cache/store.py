@@ -8,10 +8,10 @@ Versions
  1. resourceVersions of one resource are increasing numbers. The *high-water mark* is the highest version delivered, by
     a change, a list or a bookmark: everything up to it is known. It never decreases.
  2. Stale states are ignored: a state is accepted only if it is newer than the one delivered for its key or, if there is
-    none, not older than the high-water mark (an older one belongs to an object that was deleted since). A removal is
-    accepted unless a newer state is delivered. A list older than the high-water mark is rejected with `Expired`, so
-    that it is requested again. Only when several lists in a row are older does the store conclude that the server's
-    history has restarted.
+    none, newer than the removal of its key and than the last list and bookmark (an older one belongs to an object that
+    was deleted since). A removal is accepted unless a newer state is delivered. A list older than the high-water mark
+    is rejected with `Expired`, so that it is requested again. Only when several lists in a row are older does the store
+    conclude that the server's history has restarted.
  3. For each key a reader sees the pending write, if there is one, else what is delivered. A reader never sees an object
     that this process deleted.
  4. If a version is not a number, versions compare only for equality, and there is no overlay.
@@ -151,7 +151,7 @@ class Store:
     def progress(self, resource_version: str) -> None:
         """Record that everything up to this version has been delivered."""
         number = parse_version(resource_version)
-        self._layers.advance(resource_version if number is None else number)
+        self._layers.complete(resource_version if number is None else number)
 
     # Own writes
 

@@ -17,6 +17,8 @@ and which request to send next. Rules that every change to this file keeps:
    ever: the collection is listed.
 7. The end of a stream is not a failure, wherever it ends. The version that it reached is kept.
 8. The version never decreases, and "0" is not a version.
+9. A list without a version counts too, if the server never sent one with a version. Its watch starts without a version,
+   so that the server sends what exists; deletions in between are found by the list that follows the end of each watch.
 """
 
 from __future__ import annotations
@@ -144,7 +146,7 @@ class Stage(Enum):
 
 
 class _ListMetadata(msgspec.Struct, rename="camel"):
-    resource_version: str
+    resource_version: str = ""
     continue_: str | None = msgspec.field(name="continue", default=None)
 
 
@@ -176,6 +178,7 @@ class ListWatchState:
         self._token = ""  # of the next page
         self._page_size = self._selection.page_size
         self._open = False  # whether the stream of a list is open
+        self._versioned = False  # whether a list had a version: rule 9
         self._expired_lists = 0
         self._broken_streams = 0
         self._failed_watches = 0
@@ -224,11 +227,12 @@ class ListWatchState:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise DecodeError(f"list {self._kind}: the response is not a list: {_describe(body, error)}") from error
         version, token = page.metadata.resource_version, page.metadata.continue_ or ""
-        if not _is_version(version) or (token and token == self._token):
-            what = "it has no resourceVersion" if not _is_version(version) else "the next page has the same token"
+        lacks_version = self._versioned and not _is_version(version)
+        if lacks_version or (token and token == self._token):
+            what = "it has no resourceVersion" if lacks_version else "the next page has the same token"
             self.relist()
             raise DecodeError(f"list {self._kind}: the list cannot be completed: {what}")
-        return self._read_page(page.items or [], version, token)
+        return self._read_page(page.items or [], version if _is_version(version) else "", token)
 
     def _read_page(self, items: list[msgspec.Raw], version: str, token: str) -> Iterator[Change]:
         if not self._token:
@@ -266,7 +270,7 @@ class ListWatchState:
 
     def confirm(self, version: str) -> None:
         """Record that the change of this version is stored. Initial events are not ordered and are not recorded."""
-        if self._stage is Stage.WATCH and _is_newer(version, self._version):
+        if self._stage is Stage.WATCH and self._version and _is_newer(version, self._version):
             self._version = version
             self._failed_watches = 0
 
@@ -283,6 +287,8 @@ class ListWatchState:
         """Record that the stream has ended, on either side."""
         if self._stage is Stage.STREAM and self._open:
             self._count_broken_stream()
+        elif self._stage is Stage.WATCH and not self._version:
+            self.relist()
 
     def handle_timeout(self) -> None:
         """Record that the initial events did not end in time; from now on lists are requested in pages."""
@@ -332,11 +338,13 @@ class ListWatchState:
     def _watch_failed(self, error: KonvergeError) -> None:
         if isinstance(error, ServerError | DecodeError):
             self._failed_watches += 1
-        if isinstance(error, Expired | NotFound) or self._failed_watches >= _MAX_FAILED_WATCHES:
+        is_gone = isinstance(error, Expired | NotFound)
+        if is_gone or not self._version or self._failed_watches >= _MAX_FAILED_WATCHES:
             self.relist()
 
     def _complete(self, version: str) -> Synced:
         self._stage = Stage.WATCH
+        self._versioned = self._versioned or bool(version)
         self._version, self._token = version, ""
         self._expired_lists = self._broken_streams = 0
         return Synced(version)

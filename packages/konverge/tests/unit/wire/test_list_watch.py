@@ -249,6 +249,16 @@ def test_after_any_error_a_list_without_a_version_is_repeated() -> None:
         assert watch_options(state).resource_version == "7"
 
 
+def test_a_list_without_a_version_is_rejected_once_lists_have_versions() -> None:
+    state = watching("7")
+    state.handle_error(Expired("compacted", status=410))
+
+    with pytest.raises(DecodeError, match="it has no resourceVersion"):
+        state.handle_page(page(version=""))
+
+    assert state.stage is Stage.PAGES
+
+
 def test_a_server_that_sends_the_same_page_for_ever_is_not_followed() -> None:
     state = paging()
     list(state.handle_page(page("a", token="next")))
