@@ -12,7 +12,7 @@ BENCH_STAMP := $(BENCH_VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types pyright vocabulary fast framework wheels contract cluster matrix dist \
-	control-plane generate golden fuzz faults bench-objects bench-client bench-controlplane bench-cluster \
+	control-plane generate golden fuzz faults campaigns bench-objects bench-client bench-controlplane bench-cluster \
 	bench-builtins bench-peers bench-cache bench-cache-events bench-controller bench-webapp pins clean
 
 help: ## list the commands
@@ -60,7 +60,7 @@ pyright: $(STAMP) ## pyright on the sources
 vocabulary: $(STAMP) ## names and docstrings use the field's words
 	$(BIN)/python tools/vocabulary.py
 
-QUICK := not control_plane and not faults and not peers and not wheels
+QUICK := not control_plane and not faults and not campaigns and not peers and not wheels
 
 framework: $(STAMP) ## the fast tests of the framework, on two processes
 	$(BIN)/pytest -m '$(QUICK)' -n 2 --dist loadfile packages/konverge/tests tests/test_layers.py tests/test_code_limits.py
@@ -71,7 +71,7 @@ fast: $(STAMP) ## all tests that need no control plane
 wheels: $(STAMP) ## build the packages, install them into an empty environment and run them there
 	$(BIN)/pytest -m wheels tests/test_wheels.py
 
-SLOW := -m '(control_plane or peers) and not faults'
+SLOW := -m '(control_plane or peers) and not faults and not campaigns'
 
 contract: $(STAMP) ## the tests that compare with a real API server
 	$(BIN)/pytest $(SLOW) tests/contract
@@ -113,6 +113,9 @@ fuzz: $(STAMP) ## thousands of generated requests on the embedded and the real s
 
 faults: $(STAMP) ## the faults that last for minutes, on the real server
 	$(BIN)/pytest -m faults
+
+campaigns: $(STAMP) ## the generated cases of which make test runs a part, all of them, on both servers
+	$(BIN)/pytest -m campaigns
 
 bench-objects: $(BENCH_STAMP) ## objects against json, orjson, lightkube, kubernetes_asyncio, pydantic
 	$(BENCH) bench/bench_objects.py

@@ -33,7 +33,7 @@ LAYERS: dict[str, list[set[str]]] = {
         {"api"},
         {"cel", "webhook_client", "cron_schedules"},
         {"builtins"},
-        {"crds", "webhooks", "bootstrap", "users"},
+        {"crds", "webhooks", "pod_security", "bootstrap", "users"},
         {"http"},
         {"embedded_server"},
         {"clock", "server_messages", "status_writes"},

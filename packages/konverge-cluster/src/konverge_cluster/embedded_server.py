@@ -33,6 +33,7 @@ from konverge_cluster.builtins.protobuf import read_protobuf
 from konverge_cluster.builtins.registration import register_builtins
 from konverge_cluster.crds.serving import CustomResources
 from konverge_cluster.http import HttpServer
+from konverge_cluster.pod_security import PodSecurity
 from konverge_cluster.storage import HISTORY, Storage
 from konverge_cluster.users import Users
 from konverge_cluster.webhook_client import WebhookClient
@@ -82,6 +83,7 @@ class EmbeddedServer:
         register_builtins(self.cluster.registry, self.cluster.storage, feature_gates=feature_gates)
         self.webhook_client = WebhookClient()
         self.cluster.admission.append(NamespaceLifecycle(self.cluster.storage))
+        self.cluster.admission.append(PodSecurity(self.cluster.storage))
         self.cluster.admission.extend(builtin_admission(self.cluster, service_accounts=service_accounts))
         self.cluster.admission.append(WebhookAdmission(self.cluster, self.webhook_client))
         bootstrap(self.cluster)

@@ -7,7 +7,7 @@ response = await server.handle(Request("GET", "/api/v1/namespaces"))
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -62,6 +62,8 @@ _ACTIONS: Final[Mapping[tuple[str, str, str], Handler]] = {
     ("", "pods", "binding"): bind_pod,
     ("", "pods", "eviction"): evict_pod,
 }
+_WARNINGS_LIMIT: Final = 4096
+_SHORT_WARNING: Final = 256
 _METHODS_WITH_BODY: Final = ("POST", "PUT", "DELETE")
 _SCALE_HANDLERS: Final[Mapping[str, Handler]] = dict.fromkeys(("get", "update", "patch"), handle_scale)
 _OBJECT_VERBS: Final = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -112,7 +114,7 @@ class ApiServer:
         response.headers["audit-id"] = self.cluster.new_uid()
         response.headers.setdefault("cache-control", "no-cache, private")
         if call is not None and call.warnings:
-            response.warnings = tuple(_warning(text) for text in dict.fromkeys(call.warnings))
+            response.warnings = tuple(_warning(text) for text in _shorten(dict.fromkeys(call.warnings)))
         return response
 
     def _page(self, request: Request) -> Response:
@@ -226,6 +228,20 @@ def _formatted_error(request: Request, error: StatusError) -> Response:
     elif is_pretty(Query(request.query).text("pretty"), request.headers.get("user-agent", "")):
         response.body = msgspec.json.format(response.body.rstrip(), indent=2)
     return response
+
+
+def _shorten(warnings: Iterable[str]) -> Iterator[str]:
+    """Yield warnings; when they are too long in all, the beginning of each until the limit is reached."""
+    texts = list(warnings)
+    if sum(map(len, texts)) <= _WARNINGS_LIMIT:
+        yield from texts
+        return
+    length = 0
+    for text in texts:
+        if length >= _WARNINGS_LIMIT:
+            return
+        yield text[:_SHORT_WARNING]
+        length += min(len(text), _SHORT_WARNING)
 
 
 def _warning(text: str) -> str:

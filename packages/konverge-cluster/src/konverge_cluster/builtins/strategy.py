@@ -122,7 +122,7 @@ class BuiltinStrategy(DefaultStrategy):
             template = template.get(key) or {}
         if not self.template_path or "spec" not in template:
             return []
-        return list(warnings.pod_warnings(template["spec"], ".".join((*self.template_path, "spec"))))
+        return list(warnings.pod_warnings(template, ".".join((*self.template_path, "spec"))))
 
     @staticmethod
     def check(new: Document, /) -> Iterable[FieldError]:

@@ -24,6 +24,8 @@ Spec = dict[str, Any]
 
 _BYTES: Final = ("memory", "ephemeral-storage")
 _CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
+_SECCOMP_POD: Final = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP_CONTAINER: Final = "container.seccomp.security.alpha.kubernetes.io/"
 _DEPRECATED_LABELS: Final = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
     "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
@@ -61,8 +63,9 @@ def _name_warnings(name: str, use: str) -> Iterator[str]:
         yield f"metadata.name: {use}, {text}: [{' '.join(errors)}]"
 
 
-def pod_warnings(spec: Spec, path: str) -> Iterator[str]:
-    """Yield warnings about a pod spec; `path` is "spec", or the path of a template's spec."""
+def pod_warnings(pod: Spec, path: str) -> Iterator[str]:
+    """Yield warnings about a pod or a pod template; `path` is the path of its spec."""
+    spec: Spec = pod["spec"]
     for key in spec.get("nodeSelector", ()):
         if key in _DEPRECATED_LABELS:
             yield f"{path}.nodeSelector[{key}]: {_DEPRECATED_LABELS[key]}"
@@ -79,18 +82,34 @@ def pod_warnings(spec: Spec, path: str) -> Iterator[str]:
     for index, secret in enumerate(spec.get("imagePullSecrets", ())):
         if not secret.get("name"):
             yield f'{path}.imagePullSecrets[{index}].name: invalid empty name ""'
+    annotations = _Annotations(pod, path)
+    yield from annotations.seccomp_warnings(spec, _SECCOMP_POD)
     containers: list[tuple[Spec, str]] = [
         (container, f"{path}.{name}[{index}]")
         for name in _CONTAINER_LISTS
         for index, container in enumerate(spec.get(name) or [])
     ]
     for container, where in containers:
+        yield from annotations.seccomp_warnings(container, f"{_SECCOMP_CONTAINER}{container['name']}")
         yield from _container_warnings(container, where)
     yield from _port_warnings(containers)
     yield from _port_name_warnings(containers)
     if spec.get("terminationGracePeriodSeconds", 0) < 0:
         text = "must be >= 0; negative values are invalid and will be treated as 1"
         yield f"{path}.terminationGracePeriodSeconds: {text}"
+
+
+class _Annotations:
+    """The annotations of a pod or a pod template; `path` is the path of its spec."""
+
+    def __init__(self, pod: Spec, path: str) -> None:
+        self._annotations: Spec = pod["metadata"].get("annotations") or {}
+        self._path = f"{path.removesuffix('spec')}metadata.annotations"
+
+    def seccomp_warnings(self, owner: Spec, key: str) -> Iterator[str]:
+        """Yield a warning if a seccomp annotation of a pod or of a container is used instead of the field."""
+        if key in self._annotations and "seccompProfile" not in (owner.get("securityContext") or {}):
+            yield f'{self._path}[{key}]: non-functional in v1.27+; use the "seccompProfile" field instead'
 
 
 def _duplicate_warnings(items: Any, key: str, path: str) -> Iterator[str]:

@@ -74,7 +74,7 @@ class PodStrategy(BuiltinStrategy):
     check = staticmethod(pods.validate_pod_create)
 
     def warnings_on_create(self, new: Document) -> list[str]:
-        return [*warnings.pod_name_warnings(new["metadata"]["name"]), *warnings.pod_warnings(new["spec"], "spec")]
+        return [*warnings.pod_name_warnings(new["metadata"]["name"]), *warnings.pod_warnings(new, "spec")]
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:
         return []

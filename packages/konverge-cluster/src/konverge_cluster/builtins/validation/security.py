@@ -17,6 +17,11 @@ from konverge_cluster.builtins.validation.values import (
 __all__ = ["validate_container_security", "validate_pod_security"]
 
 _SYSCTL: Final = "([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_SWAP_SEPARATORS: Final = str.maketrans("./", "/.")
+_IPC_SYSCTLS: Final = {
+    *("kernel.sem", "kernel.shmall", "kernel.shmmax", "kernel.shmmni", "kernel.shm_rmid_forced", "kernel.shm"),
+    *("kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.msg"),
+}
 _PROFILES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
 
 
@@ -29,7 +34,7 @@ def validate_pod_security(context: dict[str, Any], spec: dict[str, Any], path: s
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         text = "ShareProcessNamespace and HostPID cannot both be enabled"
         yield invalid(f"{path}.shareProcessNamespace", True, text)
-    yield from _validate_sysctls(context.get("sysctls", ()), f"{path}.sysctls")
+    yield from _validate_sysctls(context.get("sysctls", ()), spec, f"{path}.sysctls")
     yield from _validate_enum(context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), path)
     yield from _validate_seccomp(context.get("seccompProfile"), f"{path}.seccompProfile")
     yield from _validate_app_armor(context.get("appArmorProfile"), f"{path}.appArmorProfile")
@@ -84,7 +89,7 @@ def _internal(context: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _validate_sysctls(sysctls: Iterable[dict[str, Any]], path: str) -> FieldErrors:
+def _validate_sysctls(sysctls: Iterable[dict[str, Any]], spec: dict[str, Any], path: str) -> FieldErrors:
     names: set[str] = set()
     for index, each in enumerate(sysctls):
         name, where = each["name"], f"{path}[{index}].name"
@@ -94,7 +99,19 @@ def _validate_sysctls(sysctls: Iterable[dict[str, Any]], path: str) -> FieldErro
             yield invalid(where, name, f"must have at most 253 characters and match regex ^{_SYSCTL}$")
         elif name in names:
             yield duplicate(where, name)
+        shared = _namespace_field(name)
+        if spec.get(shared):
+            yield invalid(where, name, f"may not be specified when '{shared}' is true")
         names.add(name)
+
+
+def _namespace_field(sysctl: str) -> str:
+    """Return the field that shares the Linux namespace of a kernel parameter with the node; "" if there is none."""
+    name = sysctl.translate(_SWAP_SEPARATORS) if "/" in sysctl.partition(".")[0] else sysctl
+    name = name.partition("*")[0]
+    if name.startswith("net."):
+        return "hostNetwork"
+    return "hostIPC" if name in _IPC_SYSCTLS or name.startswith("fs.mqueue.") else ""
 
 
 def _validate_seccomp(profile: dict[str, Any] | None, path: str) -> FieldErrors:
