@@ -11,7 +11,7 @@ BENCH := $(BENCH_VENV)/bin/python
 BENCH_STAMP := $(BENCH_VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types pyright vocabulary fast framework wheels contract cluster matrix dist \
+.PHONY: help demo test check lint types pyright vocabulary fast framework wheels contract cluster processes matrix dist \
 	control-plane generate golden fuzz faults campaigns bench-objects bench-client bench-controlplane bench-cluster \
 	bench-builtins bench-peers bench-cache bench-cache-events bench-controller bench-webapp pins clean
 
@@ -60,7 +60,7 @@ pyright: $(STAMP) ## pyright on the sources
 vocabulary: $(STAMP) ## names and docstrings use the field's words
 	$(BIN)/python tools/vocabulary.py
 
-QUICK := not control_plane and not faults and not campaigns and not peers and not wheels
+QUICK := not control_plane and not faults and not campaigns and not peers and not wheels and not processes
 
 framework: $(STAMP) ## the fast tests of the framework, on two processes
 	$(BIN)/pytest -m '$(QUICK)' -n 2 --dist loadfile packages/konverge/tests tests/test_layers.py tests/test_code_limits.py
@@ -79,6 +79,9 @@ contract: $(STAMP) ## the tests that compare with a real API server
 cluster: $(STAMP) ## all other tests that need a control plane
 	$(BIN)/pytest $(SLOW) --ignore=tests/contract
 
+processes: $(STAMP) ## containers as local processes, one test at a time (a minute; Linux)
+	$(BIN)/pytest -m processes
+
 # Tests with a control plane mostly wait, the others compute: so two lanes, of about the same length. Everything is run,
 # whatever fails, and what each part prints comes in one piece when it ends.
 LANES := --jobs=2 --keep-going --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
@@ -86,6 +89,7 @@ LANES := --jobs=2 --keep-going --no-print-directory $(if $(filter output-sync,$(
 test: lint vocabulary ## everything: lint, types, all tests (a quarter of an hour on two cores)
 	@echo 'Types and all tests, two parts at a time; the output of a part comes when it is done.'
 	@$(MAKE) $(LANES) contract types pyright fast cluster wheels
+	@$(MAKE) --no-print-directory processes
 
 matrix: ## the fast tests on every Python version of the classifiers
 	$(PYTHON) tools/matrix.py

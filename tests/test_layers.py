@@ -39,6 +39,7 @@ LAYERS: dict[str, list[set[str]]] = {
         {"clock", "server_messages", "status_writes"},
         {"volumes"},
         {"workloads", "garbage", "namespaces", "nodes"},
+        {"processes"},
         {"embedded_cluster"},
         {"testing"},
         {"cli", "__init__"},

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
+from urllib.parse import urlsplit
 
 from konverge.client import Client, ClientOptions, InProcessTransport
 from konverge.manager import Manager
@@ -20,6 +21,7 @@ from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.garbage import GarbageCollector
 from konverge_cluster.namespaces import namespace_controllers
 from konverge_cluster.nodes import Behavior, SimulatedNodes
+from konverge_cluster.processes.runtime import Processes
 from konverge_cluster.volumes import create_default_class, provisioner_controllers, volume_controllers
 from konverge_cluster.workloads import workload_controllers
 
@@ -52,12 +54,17 @@ class EmbeddedCluster:
         heartbeat: float = 10.0,
         plain: bool = False,
         feature_gates: Iterable[str] = (),
+        runtime: Processes | None = None,
     ) -> None:
         self.server = EmbeddedServer(
             clock=clock, seed=seed, plain=plain, service_accounts=True, feature_gates=feature_gates
         )
         self.nodes = SimulatedNodes(self._own_client(), nodes=nodes, heartbeat=heartbeat, lifecycle=True, clock=clock)
         self.nodes.program(*behaviors)
+        self.runtime = runtime
+        if runtime is not None:
+            runtime.api_server = self._address
+            self.nodes.use_runtime(runtime)
         self._clock = clock
         self._parts = AsyncExitStack()
 
@@ -76,6 +83,14 @@ class EmbeddedCluster:
     def write_kubeconfig(self, path: str | os.PathLike[str]) -> None:
         """Write a kubeconfig of the admin; call `listen` first."""
         self.server.write_kubeconfig(path)
+
+    def _address(self) -> tuple[str, int] | None:
+        """Return the address of the API server for processes, None while it does not listen."""
+        try:
+            found = urlsplit(self.server.url)
+        except RuntimeError:
+            return None
+        return (found.hostname, found.port) if found.hostname and found.port else None
 
     async def __aenter__(self) -> Self:
         self._parts.push_async_callback(self.server.stop)  # runs last, after all its clients have stopped

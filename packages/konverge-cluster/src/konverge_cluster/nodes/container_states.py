@@ -20,6 +20,7 @@ class Terminated:
     started: datetime
     finished: datetime
     reason: str = ""
+    message: str = ""
 
     @property
     def reason_or_default(self) -> str:
@@ -114,7 +115,7 @@ def _parse_terminated(state: dict[str, Any] | None) -> Terminated | None:
         return None
     finished = datetime.fromisoformat(state["finishedAt"])
     started = datetime.fromisoformat(state.get("startedAt") or state["finishedAt"])
-    return Terminated(state.get("exitCode", 0), started, finished, state.get("reason", ""))
+    return Terminated(state.get("exitCode", 0), started, finished, state.get("reason", ""), state.get("message", ""))
 
 
 def container_status(state: ContainerState, uid: str) -> dict[str, Any]:
@@ -148,10 +149,11 @@ def _state_status(state: ContainerState, container_id: str) -> dict[str, Any]:
 
 
 def _terminated_status(terminated: Terminated, container_id: str) -> dict[str, Any]:
-    return {
+    status = {
         "exitCode": terminated.exit_code,
         "reason": terminated.reason_or_default,
         "startedAt": format_time(terminated.started),
         "finishedAt": format_time(terminated.finished),
         "containerID": container_id,
     }
+    return {**status, "message": terminated.message} if terminated.message else status

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from ipaddress import IPv4Network
 from typing import Any, ClassVar, Final
 
 from konverge.errors import Conflict, KonvergeError, NotFound, TerminalError
 from konverge.k8s.core.v1 import Pod
-from konverge.objects import Unstructured, kind_of, merge_patch
+from konverge.objects import Key, Unstructured, kind_of, merge_patch
 from konverge.reconcile import Context, Reconciler, Result
 from konverge_cluster.clock import Clock, utc_now
 from konverge_cluster.nodes.behaviors import Behavior, PodInfo, Program
@@ -17,6 +18,7 @@ from konverge_cluster.nodes.container_states import format_time
 from konverge_cluster.nodes.evictions import delete_orphan
 from konverge_cluster.nodes.node_objects import SimulatedNode
 from konverge_cluster.nodes.pod_lifecycle import PodAddresses, PodSync, sync_pod
+from konverge_cluster.nodes.pod_runtime import PodRuntime
 from konverge_cluster.nodes.scheduler import Unschedulable
 from konverge_cluster.nodes.scheduler_cache import SchedulerCache
 from konverge_cluster.nodes.scheduling.requests import requests_of
@@ -55,6 +57,7 @@ class PodReconciler(Reconciler[Unstructured]):
         schedules: bool,
         lifecycle: bool,
     ) -> None:
+        self.runtime: PodRuntime | None = None  # runs some of the pods; the others are simulated
         self._nodes = nodes
         self._program = program
         self._scheduler_cache = scheduler_cache
@@ -82,6 +85,11 @@ class PodReconciler(Reconciler[Unstructured]):
             return None  # it was deleted; its event is on the way
         except Conflict:
             return Result.requeue(reason="the pod was changed meanwhile")
+
+    def gone(self, key: Key) -> None:
+        """Kill what is left of a pod that no longer exists."""
+        if self.runtime is not None:
+            self.runtime.forget(key)
 
     async def _delete_orphan(self, pod: Unstructured, node: str, ctx: Context) -> Result | None:
         """Delete a pod whose node no longer exists, after a delay in which the node may be created again."""
@@ -176,14 +184,9 @@ class PodReconciler(Reconciler[Unstructured]):
     # The kubelet
 
     async def _advance(self, pod: Unstructured, node: SimulatedNode, ctx: Context) -> Result | None:
-        addresses = self._addresses_of(pod, node)
-        try:
-            behavior = self._behaviors(pod)
-        except ValueError as error:
-            ctx.event("UnknownBehavior", str(error), warning=True, reporter="kubelet")
-            raise TerminalError(f"invalid annotation of the pod: {error}") from error
+        sync_next = self._sync_function(pod, node, ctx)
         for _ in range(_MAX_SYNCS):
-            sync = sync_pod(pod, utc_now(self._clock), addresses, behavior)
+            sync = await sync_next(pod)
             pod = await self._write(pod, sync, ctx)
             if sync.terminated:
                 await ctx.client.delete(pod, grace_period=0, missing_ok=True)
@@ -194,13 +197,36 @@ class PodReconciler(Reconciler[Unstructured]):
                 return Result.requeue(sync.after, reason="the next status change is due")
         return Result.requeue(1.0, reason="its status keeps changing")
 
+    def _sync_function(
+        self, pod: Unstructured, node: SimulatedNode, ctx: Context
+    ) -> Callable[[Unstructured], Awaitable[PodSync]]:
+        """Return the function that computes the next status of a pod: of the runtime if that runs it, or simulated."""
+        runtime = self.runtime
+        if runtime is not None and runtime.runs(pod):
+            addresses = self._allocate(pod, node, runtime.network(node))
+            return lambda current: runtime.sync(current, node, addresses, ctx)
+        addresses = self._addresses_of(pod, node)
+        try:
+            behavior = self._behaviors(pod)
+        except ValueError as error:
+            ctx.event("UnknownBehavior", str(error), warning=True, reporter="kubelet")
+            raise TerminalError(f"invalid annotation of the pod: {error}") from error
+
+        async def simulate(current: Unstructured) -> PodSync:
+            return sync_pod(current, utc_now(self._clock), addresses, behavior)
+
+        return simulate
+
     def _addresses_of(self, pod: Unstructured, node: SimulatedNode) -> PodAddresses:
         if pod["spec"].get("hostNetwork"):
             return PodAddresses(node.host, node.host)
+        return self._allocate(pod, node, node.network)
+
+    def _allocate(self, pod: Unstructured, node: SimulatedNode, network: IPv4Network) -> PodAddresses:
         allocations = self._scheduler_cache.allocations
         if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
             allocations.add(pod.uid, pod.key, node.name, requests_of(pod["spec"]))
-            return PodAddresses(node.host, allocations.address(pod.uid, node.network))
+            return PodAddresses(node.host, allocations.address(pod.uid, network))
         return PodAddresses(node.host, pod["status"].get("podIP", ""))
 
     def _behaviors(self, pod: Unstructured) -> Callable[[Mapping[str, Any]], Behavior]:

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Final
 
 from konverge.client import Client
 from konverge.controller import Controller, controller_for
 from konverge.errors import AlreadyExists, ServerError, TooManyRequests, TransportError
 from konverge.k8s.coordination.v1 import Lease
-from konverge.k8s.core.v1 import Namespace, PersistentVolume, PersistentVolumeClaim
+from konverge.k8s.core.v1 import (
+    ConfigMap,
+    Namespace,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Secret,
+    ServiceAccount,
+)
 from konverge.k8s.storage.v1 import StorageClass
 from konverge.manager import Manager
-from konverge.objects import Key, Unstructured, wall_clock
-from konverge.triggers import Channel, anything
+from konverge.objects import Key, Kind, Unstructured, kind_of, wall_clock
+from konverge.triggers import Channel, Mapper, anything, to_keys
 from konverge_cluster.clock import Clock, utc_now
 from konverge_cluster.nodes.behaviors import Behavior, Program
 from konverge_cluster.nodes.node_objects import CAPACITY, SimulatedNode, node_object
 from konverge_cluster.nodes.node_reconciler import NODES, NodeReconciler
 from konverge_cluster.nodes.pod_reconciler import PODS, PodReconciler
+from konverge_cluster.nodes.pod_runtime import PodRuntime
 from konverge_cluster.nodes.scheduler_cache import SchedulerCache
 from konverge_cluster.nodes.volume_binder import VolumeBinder
 from konverge_cluster.nodes.volume_expansion import volume_expansion_controller
@@ -75,6 +83,11 @@ class SimulatedNodes:
         self._schedules = schedules
         self._pod_channel = Channel("behaviors of simulated nodes")
         self._node_channel = Channel("starts and stops of simulated nodes")
+        self._runtime: PodRuntime | None = None
+
+    def use_runtime(self, runtime: PodRuntime) -> None:
+        """Let a runtime run the pods that it can run; the others are simulated. Call it before `running`."""
+        self._runtime = runtime
 
     # Behavior
 
@@ -136,6 +149,11 @@ class SimulatedNodes:
             .needs(PersistentVolumeClaim, "patch")
             .needs(PersistentVolume, "patch")
         )
+        if self._runtime is not None:
+            pods.runtime = runtime = self._runtime
+            for kind in (kind_of(ConfigMap), kind_of(Secret)):
+                pod_controller.watches(kind, _to_readers(runtime, kind))
+            pod_controller.needs(ServiceAccount, "create", subresource="token")
         nodes = NodeReconciler(self.nodes, clock=self._clock, heartbeat=self._heartbeat, lifecycle=self._lifecycle)
         node_controller = (
             controller_for(NODES).named("node").channel(self._node_channel).needs(Lease, "create", "patch")
@@ -170,7 +188,10 @@ class SimulatedNodes:
         await self.register()
         manager = Manager(self._client, name="konverge-nodes", grace=2.0)
         manager.add(*self.controllers())
-        async with manager.running():
+        async with AsyncExitStack() as stack:
+            if self._runtime is not None:
+                await stack.enter_async_context(self._runtime.running(self._pod_channel.put))
+            await stack.enter_async_context(manager.running())
             yield self
 
     def _enqueue(self, node: str = "") -> None:
@@ -185,3 +206,10 @@ class SimulatedNodes:
 
 def _create_nodes(count: int, capacity: Mapping[str, str]) -> list[SimulatedNode]:
     return [SimulatedNode(f"node-{index + 1}", index, {**CAPACITY, **capacity}) for index in range(count)]
+
+
+def _to_readers(runtime: PodRuntime, kind: Kind) -> Mapper:
+    def readers(obj: Unstructured) -> Iterable[Key]:
+        return runtime.readers(kind.kind, obj.key)
+
+    return to_keys(readers, kind)
