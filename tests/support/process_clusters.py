@@ -39,7 +39,11 @@ class ProcessCluster:
 
     async def wait(self, name: str, fact: Callable[[Unstructured], bool]) -> Unstructured:
         """Wait until a fact holds for a pod; return the pod."""
-        found = await self.client.wait_for("pods", name, lambda obj: obj is not None and fact(obj), timeout=LIMIT)
+
+        def holds(obj: Any) -> bool:
+            return obj is not None and fact(obj)
+
+        found = await self.client.wait_for("pods", name, holds, timeout=LIMIT)
         assert found is not None
         return found
 
