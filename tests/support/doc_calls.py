@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -17,6 +18,7 @@ from konverge.k8s.apps.v1 import Deployment, DeploymentSpec
 from konverge.k8s.core.v1 import Container, Namespace, Pod, PodSpec, PodTemplateSpec, Secret
 from konverge.k8s.meta.v1 import LabelSelector
 from konverge.testing import run_in_virtual_time, settle
+from konverge.workflow import Component
 from konverge_cluster import EmbeddedServer
 from konverge_cluster.testing.clusters import TestCluster, virtual_clock
 
@@ -176,6 +178,19 @@ def call_webhooks(names: Names) -> None:
     asyncio.run(serve())
 
 
+def call_workflow(names: Names) -> None:
+    shop = names["Shop"].new("web", names["ShopSpec"](image="app:1"))
+    run_in_virtual_time(operate(shop, *names["operator"].controllers))
+    names["test_phases"]()
+    shops = replace(
+        names["shops"],
+        components=(Component("backend", names["configured_backend"], kinds=(Deployment,)),),
+        configuration=names["settings"],
+    )
+    reconciler = type("Configured", (names["ShopReconciler"],), {"workflow": shops})
+    run_in_virtual_time(operate(shop, shops.builder().build(reconciler())))
+
+
 CALLS: dict[str, Callable[[Names], None]] = {
     "README.md": call_readme,
     "docs/cache.md": call_cache,
@@ -184,6 +199,7 @@ CALLS: dict[str, Callable[[Names], None]] = {
     "docs/embedded.md": call_embedded,
     "docs/testing.md": call_testing,
     "docs/webhooks.md": call_webhooks,
+    "docs/workflow.md": call_workflow,
     "packages/konverge/README.md": call_package_readme,
 }
 """What to call after the blocks of a page; pages that call everything themselves are not here."""

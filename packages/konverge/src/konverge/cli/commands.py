@@ -19,6 +19,7 @@ GROUP = "konverge.commands"
 
 _OWN = {
     "crd": "konverge.cli.crd:crd",
+    "graph": "konverge.cli.graph:graph",
     "manifests": "konverge.cli.manifests.command:manifests",
     "models": "konverge.cli.models:models",
     "new": "konverge.cli.new_operator.command:new",

@@ -14,7 +14,7 @@ from konverge.objects.models import Model, field, replace
 from konverge.objects.names import safe_name
 from konverge.objects.quantities import Quantity, QuantityText
 from konverge.objects.readiness import ObjectStatus, is_ready, object_status
-from konverge.objects.resources import AnyObject, Resource, Unstructured, kind_of, same_object
+from konverge.objects.resources import AnyObject, Resource, Unstructured, kind_of, labels_of, same_object
 from konverge.objects.times import MicroTime, Time, now, wall_clock
 
 __all__ = [
@@ -53,6 +53,7 @@ __all__ = [
     "is_ready",
     "is_true",
     "kind_of",
+    "labels_of",
     "merge_patch",
     "now",
     "object_status",

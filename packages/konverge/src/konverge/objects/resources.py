@@ -19,7 +19,7 @@ from konverge.objects.models import Model, ModelKeywords, ModelMeta, field
 if TYPE_CHECKING:
     from typing import Unpack
 
-__all__ = ["AnyObject", "Resource", "ResourceMeta", "Unstructured", "kind_of", "same_object"]
+__all__ = ["AnyObject", "Resource", "ResourceMeta", "Unstructured", "kind_of", "labels_of", "same_object"]
 
 SOURCE = "_source"
 """The entry of an object's `__dict__` with the bytes that it was decoded from."""
@@ -229,6 +229,12 @@ def kind_of(obj: Resource | type[Resource] | Kind) -> Kind:
     if kind is None:
         raise TypeError(f"{obj!r} has no kind (use a class of konverge.k8s, a CustomResource, or a Kind)")
     return kind
+
+
+def labels_of(obj: AnyObject) -> dict[str, str]:
+    """Return the labels of an object, {} if it has none."""
+    labels = obj.metadata.labels if isinstance(obj, Resource) else obj.metadata.get("labels")
+    return labels or {}
 
 
 def same_object(one: AnyObject, other: AnyObject) -> bool:

@@ -82,9 +82,9 @@ class BlockingContext:
         """Return the fields of a child that other managers set, read from the server."""
         return self._wait(self._inner.foreign_fields(obj))
 
-    def prune(self, *kinds: type[Resource]) -> None:
+    def prune(self, *kinds: type[Resource], labels: str = "") -> None:
         """Delete the children of these kinds that this reconcile did not apply."""
-        self._wait(self._inner.prune(*kinds))
+        self._wait(self._inner.prune(*kinds, labels=labels))
 
     def delete(self, obj: AnyObject, *, missing_ok: bool = True) -> None:
         """Delete an object, if it is still the one that was read."""

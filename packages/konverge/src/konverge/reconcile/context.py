@@ -17,6 +17,7 @@ from konverge.objects import (
     Condition,
     Key,
     Kind,
+    LabelSelector,
     Model,
     Resource,
     Unstructured,
@@ -213,13 +214,21 @@ class Context:
         """
         return await self._applier.foreign_fields(obj, owner=self._owner)
 
-    async def prune(self, *kinds: type[Resource] | Kind) -> None:
+    async def prune(self, *kinds: type[Resource] | Kind, labels: str = "") -> None:
         """Delete the children of these kinds that this reconcile did not apply: it must apply all that it needs.
+
+        With `labels`, a selector, it keeps the children that do not match it.
 
         Raises: Conflict when a child could not be deleted; the key is then reconciled again.
         """
         await prune(
-            self.client, self.cache, self._owner, self._applied, kinds=kinds, manager=self._dependencies.field_manager
+            self.client,
+            self.cache,
+            self._owner,
+            self._applied,
+            kinds=kinds,
+            manager=self._dependencies.field_manager,
+            labels=LabelSelector.parse(labels),
         )
 
     async def delete(

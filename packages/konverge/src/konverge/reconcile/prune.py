@@ -18,12 +18,14 @@ from typing import Any
 from konverge.cache import Cache, Lister
 from konverge.client import Client
 from konverge.errors import Conflict
-from konverge.objects import AnyObject, Key, Kind, Resource, Unstructured, kind_of
+from konverge.objects import AnyObject, Key, Kind, LabelSelector, Resource, Unstructured, kind_of, labels_of
 from konverge.reconcile.applied import AppliedObjects
 from konverge.reconcile.finalizers import is_terminating
 from konverge.reconcile.owned_fields import is_applied_by
 
 __all__ = ["prune"]
+
+_EVERYTHING = LabelSelector.everything()
 
 
 async def prune(
@@ -34,8 +36,11 @@ async def prune(
     *,
     kinds: Iterable[type[Resource] | Kind],
     manager: str,
+    labels: LabelSelector = _EVERYTHING,
 ) -> list[Key]:
     """Delete the owner's children of these kinds that were not applied; return the keys of the deleted ones.
+
+    Children that `labels` does not select are kept.
 
     Raises: ValueError when a kind is not cached, or not with the managedFields of this manager; Conflict when a child
     could not be deleted, after all others are.
@@ -44,6 +49,8 @@ async def prune(
     deleted: list[Key] = []
     conflicts: list[Conflict] = []
     for child in (child for lister in listers for child in _obsolete(lister, owner, applied, manager)):
+        if not labels.matches(labels_of(child)):
+            continue
         try:
             # The propagation is explicit, since the default for a Job orphans its pods.
             await client.delete(child, propagation="Background", missing_ok=True)

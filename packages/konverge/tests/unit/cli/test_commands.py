@@ -22,9 +22,20 @@ def test_every_command_has_a_help_text_with_an_example(runner: CliRunner) -> Non
     result = runner.invoke(main, ["--help"])
     assert result.exit_code == 0
     names = main.list_commands(Context(main))
-    assert {"cluster", "crd", "demo", "dev", "manifests", "models", "new", "nodes", "run", "sample", "why"} == set(
-        names
-    )
+    assert {
+        "cluster",
+        "crd",
+        "demo",
+        "dev",
+        "graph",
+        "manifests",
+        "models",
+        "new",
+        "nodes",
+        "run",
+        "sample",
+        "why",
+    } == set(names)
     for name in names:
         assert name in result.output
         printed = runner.invoke(main, [name, "--help"])

@@ -1,0 +1,114 @@
+"""Drawings of a workflow: components with their dependencies, and phases with their transitions.
+
+Mermaid is for pages that render it (GitHub does), SVG for everything else. With the status of a live object components
+and the phase are coloured. No I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from konverge.workflow.graphs import layers_of
+from konverge.workflow.workflow import Workflow
+
+__all__ = ["render_mermaid", "render_svg"]
+
+_COLORS = {
+    "Ready": "#b7e1cd",
+    "Creating": "#cfe2f3",
+    "Updating": "#cfe2f3",
+    "Waiting": "#eeeeee",
+    "Removing": "#eeeeee",
+    "Degraded": "#fce5cd",
+    "Failed": "#f4c7c3",
+}
+_PLAIN = "#ffffff"
+_CURRENT = "#fff2cc"
+_BOX_WIDTH, _BOX_HEIGHT, _GAP, _MARGIN = 150, 40, 50, 20
+
+
+@dataclass(frozen=True)
+class _Node:
+    name: str
+    label: str
+    color: str
+
+
+def render_mermaid(workflow: Workflow[Any], status: Any = None) -> str:
+    """Return the components and the phases as two Mermaid diagrams, each in a code fence."""
+    return f"```mermaid\n{_components(workflow, status)}```\n\n```mermaid\n{_phases(workflow, status)}```\n"
+
+
+def _components(workflow: Workflow[Any], status: Any) -> str:
+    lines = ["flowchart BT"]
+    for node in _nodes(workflow, status):
+        lines.append(f'    {node.name}["{node.label}"]')
+        if node.color != _PLAIN:
+            lines.append(f"    style {node.name} fill:{node.color}")
+    lines += [f"    {name} --> {need}" for name, needs in workflow.needs.items() for need in needs]
+    return "\n".join(lines) + "\n"
+
+
+def _phases(workflow: Workflow[Any], status: Any) -> str:
+    phases = workflow.phases
+    lines = ["stateDiagram-v2", f"    [*] --> {phases.initial}"]
+    for before, following in phases.transitions.items():
+        lines += [f"    {before} --> {after}" for after in phases.transitions if after in following]
+        lines += [] if following else [f"    {before} --> [*]"]
+    if status is not None:
+        lines += [f"    classDef current fill:{_CURRENT}", f"    class {status.phase} current"]
+    return "\n".join(lines) + "\n"
+
+
+def _nodes(workflow: Workflow[Any], status: Any) -> Iterable[_Node]:
+    live = {one.name: one for one in status.components} if status is not None else {}
+    for component in workflow.components:
+        found = live.get(component.name)
+        label = component.name if found is None else f"{component.name}: {found.phase}"
+        yield _Node(component.name, label, _PLAIN if found is None else _COLORS[found.phase])
+
+
+def render_svg(workflow: Workflow[Any], status: Any = None) -> str:
+    """Return the components as an SVG picture: what a component needs is below it."""
+    layers = layers_of(workflow.needs)
+    width = max((len(layer) for layer in layers), default=0) * (_BOX_WIDTH + _GAP) - _GAP + 2 * _MARGIN
+    height = len(layers) * (_BOX_HEIGHT + _GAP) - _GAP + 2 * _MARGIN
+    places = dict(_places(layers, width, height))
+    nodes = {node.name: node for node in _nodes(workflow, status)}
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
+        'font-size="13" text-anchor="middle">',
+        '<defs><marker id="arrow" viewBox="0 0 10 10" refX="10" refY="5" markerWidth="8" markerHeight="8" '
+        'orient="auto"><path d="M0 0L10 5L0 10z"/></marker></defs>',
+        *_arrows(workflow.needs, places),
+        *(_rectangle(nodes[name], *place) for name, place in places.items()),
+        "</svg>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _places(layers: list[list[str]], width: int, height: int) -> Iterable[tuple[str, tuple[int, int]]]:
+    """Yield the upper left corner of each component, the first layer at the bottom."""
+    for level, layer in enumerate(layers):
+        left = (width - len(layer) * (_BOX_WIDTH + _GAP) + _GAP) // 2
+        top = height - _MARGIN - _BOX_HEIGHT - level * (_BOX_HEIGHT + _GAP)
+        for position, name in enumerate(layer):
+            yield name, (left + position * (_BOX_WIDTH + _GAP), top)
+
+
+def _arrows(needs: Mapping[str, Iterable[str]], places: Mapping[str, tuple[int, int]]) -> Iterable[str]:
+    for name, required in needs.items():
+        for need in required:
+            (left, top), (left_below, top_below) = places[name], places[need]
+            start = f"{left + _BOX_WIDTH // 2} {top + _BOX_HEIGHT}"
+            end = f"{left_below + _BOX_WIDTH // 2} {top_below}"
+            yield f'<path d="M{start}L{end}" stroke="black" marker-end="url(#arrow)"/>'
+
+
+def _rectangle(node: _Node, left: int, top: int) -> str:
+    shape = f'<rect x="{left}" y="{top}" width="{_BOX_WIDTH}" height="{_BOX_HEIGHT}" rx="6" fill="{node.color}" '
+    text = f'<text x="{left + _BOX_WIDTH // 2}" y="{top + _BOX_HEIGHT // 2 + 5}">{escape(node.label)}</text>'
+    return f'{shape}stroke="black"/>{text}'
