@@ -40,7 +40,7 @@ LAYERS: dict[str, list[set[str]]] = {
         {"clock", "server_messages", "status_writes"},
         {"volumes"},
         {"workloads", "garbage", "namespaces", "nodes"},
-        {"processes"},
+        {"processes", "node_lifecycle", "taint_eviction", "pod_gc"},
         {"embedded_cluster"},
         {"testing"},
         {"cli", "__init__"},

@@ -14,6 +14,7 @@ from konverge.client import Client, InProcessTransport, load_config
 from konverge.objects import Unstructured
 from konverge.testing import ControlPlane, run_in_virtual_time
 from konverge_cluster.nodes import SimulatedNodes
+from node_controllers import node_controllers
 from quiet_namespaces import QuietNamespaces
 from schedulers import real_scheduler
 from volume_clusters import CLAIMS, WATCHED, EmbeddedVolumeCluster, VolumeCluster, clock, provisioner
@@ -88,9 +89,10 @@ async def pods_with_claims(cluster: ScheduledCluster, notes: VolumeNotes) -> Non
 async def run_embedded() -> dict[str, Any]:
     base = EmbeddedVolumeCluster()
     cluster = ScheduledCluster(base.client, base.namespace)
-    own = [Client(InProcessTransport(base.server.handle)) for _ in range(2)]
-    nodes = SimulatedNodes(own[0], nodes=3, heartbeat=0, lifecycle=True, clock=clock)
-    async with base.controllers(), provisioner(own[1], clock=clock), nodes.running():
+    own = [Client(InProcessTransport(base.server.handle)) for _ in range(3)]
+    nodes = SimulatedNodes(own[0], nodes=3, heartbeat=0, clock=clock)
+    taints = node_controllers(own[2], clock)
+    async with base.controllers(), provisioner(own[1], clock=clock), taints, nodes.running():
         notes = VolumeNotes(cluster)
         await pods_with_claims(cluster, notes)
         return notes.pages

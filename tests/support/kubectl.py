@@ -58,10 +58,13 @@ class Run:
 
 
 class Kubectl:
-    """kubectl with one kubeconfig, apart from whatever the user of this machine has set up."""
+    """kubectl with one kubeconfig, apart from whatever the user of this machine has set up.
 
-    def __init__(self, kubeconfig: Path, directory: Path) -> None:
-        self._program = find_binaries() / "kubectl"
+    `program` is another program that has the option `--kubeconfig`, such as Helm.
+    """
+
+    def __init__(self, kubeconfig: Path, directory: Path, program: Path | None = None) -> None:
+        self._program = program or find_binaries() / "kubectl"
         self._kubeconfig = kubeconfig
         self._directory = directory
         self._environment = {

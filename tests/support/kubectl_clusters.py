@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shlex
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
@@ -21,7 +22,9 @@ from konverge.testing import ControlPlane
 from konverge.testing.leak_check import LeakCheckLoop, assert_all_closed
 from konverge_cluster import EmbeddedCluster
 from konverge_cluster.nodes import Behavior, SimulatedNodes
+from konverge_cluster.volumes import create_default_class
 from kubectl import Kubectl, Run
+from volume_clusters import provisioner
 
 __all__ = ["KubectlCluster", "Line", "embedded_kubectl_cluster", "in_thread", "k", "real_kubectl_cluster", "wait_for"]
 
@@ -54,14 +57,24 @@ _DRAIN_ERRORS = re.compile(r"(?<=due to error: ).*(?=, continuing command)|(?<=w
 
 @dataclass(frozen=True)
 class Line:
-    """A command line; `text` is its standard input. With `words` it is repeated until all of them are in the output."""
+    """A command line; `text` is its standard input. With `words` it is repeated until all of them are in the output.
+
+    Arguments are separated by single spaces, or `quoted` as in a shell. `program` is "helm" or "kubectl".
+    """
 
     line: str
     text: str = ""
     words: tuple[str, ...] = ()
+    quoted: bool = False
+    program: str = "kubectl"
 
     def __str__(self) -> str:
         return self.line
+
+    def arguments(self, namespace: str) -> list[str]:
+        """Return the arguments for a namespace."""
+        line = self.line.replace("<namespace>", namespace)
+        return ["-n", namespace, *(shlex.split(line) if self.quoted else line.split(" "))]
 
 
 def k(line: str, text: str = "") -> Line:
@@ -78,6 +91,7 @@ class KubectlCluster:
 
     name: str
     kubectl: Kubectl
+    helm: Kubectl | None = None
 
     def run(self, namespace: str, lines: list[Line]) -> list[Run]:
         """Create a namespace for a script, and run it there."""
@@ -88,8 +102,9 @@ class KubectlCluster:
     def _run(self, line: Line, namespace: str) -> Run:
         end = time.monotonic() + LIMIT
         while True:
-            arguments = ["-n", namespace, *line.line.replace("<namespace>", namespace).split(" ")]
-            run = _masked(self.kubectl.run(arguments, text=line.text, limit=LIMIT), namespace)
+            program = self.helm if line.program == "helm" else self.kubectl
+            assert program is not None
+            run = _masked(program.run(line.arguments(namespace), text=line.text, limit=LIMIT), namespace)
             if all(word in run.out + run.err for word in line.words) or time.monotonic() > end:
                 return run
             time.sleep(0.3)  # waits for another process
@@ -143,7 +158,7 @@ def in_thread(entered: Callable[[], AbstractAsyncContextManager[T]]) -> Iterator
 
 
 @contextmanager
-def embedded_kubectl_cluster(directory: Path) -> Iterator[KubectlCluster]:
+def embedded_kubectl_cluster(directory: Path, helm: Path | None = None) -> Iterator[KubectlCluster]:
     """The embedded cluster on a port."""
     kubeconfig = directory / "kubeconfig"
 
@@ -155,20 +170,26 @@ def embedded_kubectl_cluster(directory: Path) -> Iterator[KubectlCluster]:
             yield
 
     with in_thread(living):
-        yield KubectlCluster("embedded", Kubectl(kubeconfig, directory))
+        yield _kubectl_cluster("embedded", kubeconfig, directory, helm)
 
 
 @contextmanager
-def real_kubectl_cluster(directory: Path) -> Iterator[KubectlCluster]:
-    """A real API server and controller manager, with simulated nodes."""
+def real_kubectl_cluster(directory: Path, helm: Path | None = None) -> Iterator[KubectlCluster]:
+    """A real API server and controller manager, with simulated nodes and the simulated provisioner."""
 
     @asynccontextmanager
     async def living(plane: ControlPlane) -> AsyncGenerator[None]:
         async with Client.connect(load_config(kubeconfig=plane.kubeconfig)) as client:
             simulated = SimulatedNodes(client, nodes=NODES)
             simulated.program(*PROGRAM)
-            async with simulated.running():
+            await create_default_class(client)
+            async with provisioner(client), simulated.running():
                 yield
 
     with ControlPlane(controller_manager=True) as plane, in_thread(lambda: living(plane)):
-        yield KubectlCluster("real", Kubectl(plane.kubeconfig, directory))
+        yield _kubectl_cluster("real", plane.kubeconfig, directory, helm)
+
+
+def _kubectl_cluster(name: str, kubeconfig: Path, directory: Path, helm: Path | None) -> KubectlCluster:
+    other = Kubectl(kubeconfig, directory, helm) if helm is not None else None
+    return KubectlCluster(name, Kubectl(kubeconfig, directory), other)

@@ -15,6 +15,7 @@ from konverge_cluster.garbage import GarbageCollector
 from konverge_cluster.namespaces import namespace_controllers
 from konverge_cluster.nodes import SimulatedNodes
 from konverge_cluster.workloads import workload_controllers
+from node_controllers import node_controllers
 from ownerships import client_of, virtual_clock
 
 
@@ -41,9 +42,11 @@ async def running_cluster(
 ) -> AsyncGenerator[RunningCluster]:
     """Run a cluster with as many of its parts as a test needs."""
     server = EmbeddedServer(clock=virtual_clock, seed=1)
-    options = {"lifecycle": True, "heartbeat": 0.0, **options}
+    options = {"heartbeat": 0.0, **options}
     simulated = SimulatedNodes(client_of(server), nodes=nodes, clock=virtual_clock, **options)
     async with AsyncExitStack() as stack:
+        require_lease = not options["heartbeat"]
+        await stack.enter_async_context(node_controllers(client_of(server), virtual_clock, require_lease=require_lease))
         if workloads:
             manager = Manager(client_of(server), name="kube-controller-manager")
             manager.add(*workload_controllers(clock=virtual_clock), *namespace_controllers(clock=virtual_clock))

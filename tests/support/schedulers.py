@@ -16,6 +16,7 @@ from konverge_cluster.clock import utc_now
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.nodes import SimulatedNodes
 from konverge_cluster.nodes.node_objects import node_object
+from node_controllers import node_controllers
 from ownerships import client_of, virtual_clock
 from scheduler_cases import NODES
 
@@ -43,9 +44,8 @@ async def embedded_decisions(pods: list[dict[str, Any]]) -> dict[str, Decision]:
     """Create the pods one after the other on an embedded server with our scheduler; return what it decided."""
     server = EmbeddedServer(clock=virtual_clock, seed=1)
     client = client_of(server)
-    async with SimulatedNodes(
-        client_of(server), nodes=NODES, heartbeat=0, lifecycle=True, clock=virtual_clock
-    ).running():
+    nodes = SimulatedNodes(client_of(server), nodes=NODES, heartbeat=0, clock=virtual_clock)
+    async with node_controllers(client_of(server), virtual_clock), nodes.running():
         await settle()
 
         async def settled(_: str) -> None:

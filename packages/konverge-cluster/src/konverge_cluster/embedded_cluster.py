@@ -20,8 +20,11 @@ from konverge.objects import wall_clock
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.garbage import GarbageCollector
 from konverge_cluster.namespaces import namespace_controllers
+from konverge_cluster.node_lifecycle import node_lifecycle_controllers
 from konverge_cluster.nodes import Behavior, SimulatedNodes
+from konverge_cluster.pod_gc import pod_gc_controller
 from konverge_cluster.processes.runtime import Processes
+from konverge_cluster.taint_eviction import taint_eviction_controller
 from konverge_cluster.volumes import create_default_class, provisioner_controllers, volume_controllers
 from konverge_cluster.workloads import workload_controllers
 
@@ -59,13 +62,14 @@ class EmbeddedCluster:
         self.server = EmbeddedServer(
             clock=clock, seed=seed, plain=plain, service_accounts=True, feature_gates=feature_gates
         )
-        self.nodes = SimulatedNodes(self._own_client(), nodes=nodes, heartbeat=heartbeat, lifecycle=True, clock=clock)
+        self.nodes = SimulatedNodes(self._own_client(), nodes=nodes, heartbeat=heartbeat, clock=clock)
         self.nodes.program(*behaviors)
         self.runtime = runtime
         if runtime is not None:
             runtime.api_server = self._address
             self.nodes.use_runtime(runtime)
         self._clock = clock
+        self._heartbeat = heartbeat
         self._parts = AsyncExitStack()
 
     def client(self, namespace: str = "default") -> Client:
@@ -119,5 +123,7 @@ class EmbeddedCluster:
             *namespace_controllers(root_ca=lambda: self.server.authority.certificate.decode(), clock=self._clock)
         )
         manager.add(*workload_controllers(clock=self._clock))
+        manager.add(*node_lifecycle_controllers(clock=self._clock, require_lease=not self._heartbeat))
+        manager.add(taint_eviction_controller(self._clock), pod_gc_controller(self._clock))
         manager.add(*volume_controllers(clock=self._clock), *provisioner_controllers(clock=self._clock))
         return manager

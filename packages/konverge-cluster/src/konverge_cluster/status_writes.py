@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 from konverge.client import Client
+from konverge.k8s.core.v1 import Pod
 from konverge.objects import Resource, merge_patch, to_wire
 from konverge.reconcile import Context
 
-__all__ = ["MANAGER", "controller_client", "write_status"]
+__all__ = ["MANAGER", "controller_client", "patch_pod_status", "write_status"]
 
 MANAGER: Final = "kube-controller-manager"
 
@@ -38,3 +39,19 @@ async def write_status(ctx: Context, obj: T, status: Any, *, annotations: Mappin
         return obj
     patch.setdefault("metadata", {})["resourceVersion"] = obj.resource_version
     return await controller_client(ctx).patch(type(obj), obj.key, patch, subresource="status")
+
+
+async def patch_pod_status(
+    ctx: Context, pod: Pod, *, condition: Mapping[str, Any] | None = None, **status: Any
+) -> None:
+    """Patch the status of a pod: one condition, which comes last if it is new, and other fields.
+
+    Raises: NotFound when the pod no longer exists.
+    """
+    if condition is not None:
+        types = [one.type for one in pod.status.conditions]
+        order = types if condition["type"] in types else [*types, condition["type"]]
+        status["$setElementOrder/conditions"] = [{"type": one} for one in order]
+        status["conditions"] = [condition]
+    patch = {"metadata": {"uid": pod.uid}, "status": status}
+    await controller_client(ctx).patch(Pod, pod.key, patch, patch_type="strategic", subresource="status")

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from konverge_cluster.nodes.behaviors import Behavior
 
-__all__ = ["CommandResult", "default_behavior", "is_missing_image", "run_command"]
+__all__ = ["CommandResult", "default_behavior", "hook_result", "is_missing_image", "run_command"]
 
 _SHELLS: Final = ("sh", "bash", "ash", "dash")
 _MISSING_TAGS: Final = ("does-not-exist", "nonexistent", "invalid")
@@ -68,6 +68,15 @@ def default_behavior(behavior: Behavior, container: Mapping[str, Any], pod: Mapp
     if result is None:
         return behavior
     return replace(behavior, runs_for=min(result.seconds, _LONGEST_RUN), exit_code=result.exit_code)
+
+
+def hook_result(hook: Mapping[str, Any], container: Mapping[str, Any], pod: Mapping[str, Any]) -> CommandResult:
+    """Return how long a lifecycle hook of a container takes; one that cannot be followed takes no time."""
+    if hook.get("sleep"):
+        return CommandResult(float(hook["sleep"].get("seconds", 0)), 0)
+    words = (hook.get("exec") or {}).get("command") or ()
+    result = run_command(words, _environment(container, pod)) if words else None
+    return result or CommandResult(0.0, 0)
 
 
 def is_missing_image(image: str) -> bool:

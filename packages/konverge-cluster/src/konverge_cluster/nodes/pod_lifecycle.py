@@ -6,7 +6,7 @@ that a restarted simulated kubelet continues where the last one stopped. Rules t
 1. Init containers start in order, each after the one before it exited with 0 (a sidecar: after it has started).
 2. A terminated container restarts as its restart policy says: the first time at once, then 10 s, 20 s, 40 s
       and so on up to 5 min after it terminated; meanwhile it is in CrashLoopBackOff.
-3. A deleted pod stops its containers within its grace period, reports that, and is then removed.
+3. A deleted pod stops its containers as `termination` says, reports that, and is then removed.
 4. A pod that succeeded or failed never runs again.
 """
 
@@ -25,6 +25,7 @@ from konverge_cluster.nodes.container_states import (
     format_time,
     parse_container_status,
 )
+from konverge_cluster.nodes.termination import RunningContainer, container_stops
 
 __all__ = ["PodAddresses", "PodEvent", "PodSync", "sync_pod"]
 
@@ -36,7 +37,6 @@ _CRASH_SECONDS: Final = 1.0
 _PULL_SECONDS: Final = 2.0
 _INITIAL_BACKOFF: Final = 10.0
 _MAX_BACKOFF: Final = 300.0
-_SIGTERM_EXIT_CODE: Final = 143
 _SIGKILL_EXIT_CODE: Final = 137
 
 
@@ -81,6 +81,7 @@ class _PodLifecycle:
     def __init__(
         self, pod: Mapping[str, Any], now: datetime, addresses: PodAddresses, behavior: Callable[[Container], Behavior]
     ) -> None:
+        self._pod = pod
         self._metadata: Mapping[str, Any] = pod["metadata"]
         self._spec: Mapping[str, Any] = pod["spec"]
         self._old_status: Mapping[str, Any] = pod.get("status") or {}
@@ -143,24 +144,27 @@ class _PodLifecycle:
         first = self._old_status.get("observedGeneration", 0) < self._metadata.get("generation", 1)
         grace = float(self._metadata.get("deletionGracePeriodSeconds", 0))
         deleted = datetime.fromisoformat(self._metadata["deletionTimestamp"]) - timedelta(seconds=grace)
-        for one in (*self._init, *self._main):
-            state = self._states[one["name"]]
-            if state.running is not None:
-                if first:
-                    self._events.append(PodEvent("Killing", f"Stopping container {state.name}"))
-                self._stop_container(one, state, deleted, grace)
+        running = [one for one in (*self._init, *self._main) if self._states[one["name"]].running is not None]
+        if first:
+            self._events += [PodEvent("Killing", f"Stopping container {one['name']}") for one in running]
+        stopping = [self._running_container(one) for one in running]
+        stopped = max((one.terminated.finished for one in self._states.values() if one.terminated), default=deleted)
+        for stop in container_stops(self._pod, stopping, deleted=deleted, stopped=stopped, grace=grace):
+            if first and stop.hook_failed:
+                self._events.append(PodEvent("FailedPreStopHook", "PreStopHook failed", warning=True))
+            if self._is_due(stop.at):
+                self._states[stop.name] = self._states[stop.name].terminate(stop.exit_code, self._now)
         if any(state.running is not None for state in self._states.values()):
             phase = self._old_status.get("phase", "Pending")
             return PodSync(self._status(phase, ready_to_start=True), min(self._delays), tuple(self._events))
         return self._finish()
 
-    def _stop_container(self, container: Container, state: ContainerState, deleted: datetime, grace: float) -> None:
-        stop_seconds = self._behavior(container).stops_after or 0.0
-        due = deleted + timedelta(seconds=min(stop_seconds, grace))
-        if self._is_due(due):
-            self._states[state.name] = state.terminate(
-                _SIGKILL_EXIT_CODE if stop_seconds > grace else _SIGTERM_EXIT_CODE, self._now
-            )
+    def _running_container(self, container: Container) -> RunningContainer:
+        state, behavior = self._states[container["name"]], self._behavior(container)
+        assert state.running is not None
+        duration, exit_code = self._run_duration(container, state, behavior)
+        exits_at = None if duration is None else state.running + timedelta(seconds=duration)
+        return RunningContainer(container, is_sidecar(container), behavior.stops_after or 0.0, exits_at, exit_code)
 
     def _finish(self) -> PodSync:
         for name, state in self._states.items():

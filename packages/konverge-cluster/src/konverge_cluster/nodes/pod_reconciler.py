@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
 from ipaddress import IPv4Network
 from typing import Any, ClassVar, Final
 
@@ -15,7 +14,6 @@ from konverge_cluster.clock import Clock, utc_now
 from konverge_cluster.nodes.behaviors import Behavior, PodInfo, Program
 from konverge_cluster.nodes.commands import default_behavior
 from konverge_cluster.nodes.container_states import format_time
-from konverge_cluster.nodes.evictions import delete_orphan
 from konverge_cluster.nodes.node_objects import SimulatedNode
 from konverge_cluster.nodes.pod_lifecycle import PodAddresses, PodSync, sync_pod
 from konverge_cluster.nodes.pod_runtime import PodRuntime
@@ -34,14 +32,12 @@ _NOTE_LIMIT: Final = 1024
 _BINDING_TIMED_OUT: Final = 'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded'
 _MAX_SYNCS: Final = 10
 _RETRY_UNSCHEDULABLE: Final = 300.0
-_MISSING_NODE_DELAY: Final = 40.0
 
 
 class PodReconciler(Reconciler[Unstructured]):
     """Schedules pods and advances their status with `sync_pod`.
 
-    Pods of other nodes and of stopped nodes are left alone; with `lifecycle`, pods of nodes that no longer
-    exist are deleted.
+    Pods of other nodes and of stopped nodes are left alone.
     """
 
     reconcile_terminating: ClassVar[bool] = True
@@ -55,7 +51,6 @@ class PodReconciler(Reconciler[Unstructured]):
         *,
         clock: Clock,
         schedules: bool,
-        lifecycle: bool,
     ) -> None:
         self.runtime: PodRuntime | None = None  # runs some of the pods; the others are simulated
         self._nodes = nodes
@@ -64,8 +59,6 @@ class PodReconciler(Reconciler[Unstructured]):
         self._volumes = volumes
         self._clock = clock
         self._schedules = schedules
-        self._lifecycle = lifecycle
-        self._missing_nodes: dict[str, datetime] = {}  # nodes that no longer exist, and since when
 
     async def reconcile(self, obj: Unstructured, ctx: Context) -> Result | None:
         """Bind a pod to a node, or advance it on the node that it has."""
@@ -73,11 +66,8 @@ class PodReconciler(Reconciler[Unstructured]):
         node = obj["spec"].get("nodeName", "")
         if not node:
             return await self._schedule(obj, ctx) if self._schedules else None
-        if self._lifecycle and not self._scheduler_cache.has_node(node):
-            return await self._delete_orphan(obj, node, ctx)
-        self._missing_nodes.pop(node, None)
         simulated = self._nodes.get(node)
-        if simulated is None or simulated.down_since is not None:
+        if simulated is None or simulated.down_since is not None or not self._scheduler_cache.has_node(node):
             return None
         try:
             return await self._advance(obj, simulated, ctx)
@@ -90,16 +80,6 @@ class PodReconciler(Reconciler[Unstructured]):
         """Kill what is left of a pod that no longer exists."""
         if self.runtime is not None:
             self.runtime.forget(key)
-
-    async def _delete_orphan(self, pod: Unstructured, node: str, ctx: Context) -> Result | None:
-        """Delete a pod whose node no longer exists, after a delay in which the node may be created again."""
-        now = utc_now(self._clock)
-        since = self._missing_nodes.setdefault(node, now)
-        left = _MISSING_NODE_DELAY - (now - since).total_seconds()
-        if left > 0:
-            return Result.requeue(left, reason="its node may be created again")
-        await delete_orphan(pod, ctx, now=now)
-        return None
 
     # The scheduler
 

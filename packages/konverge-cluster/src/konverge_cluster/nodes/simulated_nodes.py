@@ -50,9 +50,10 @@ class SimulatedNodes:
     - pods and nodes of others are left alone;
     - after a restart the pods continue from the status that was written last.
 
-    `nodes` is their number, or the nodes themselves. `heartbeat` is the interval of lease renewals, in
-    seconds, 0 for never. `lifecycle` adds the node lifecycle controller of a kube-controller-manager: leave it
-    off beside a real one. `schedules` adds the scheduler. `clock` is the clock of the cluster, in seconds.
+    `nodes` is their number, or the nodes themselves. `heartbeat` is the interval of lease renewals, in seconds, 0 for
+    never: then a Lease is only written when a node stops. `schedules` adds the scheduler. `clock` is the clock of the
+    cluster, in seconds. What follows when a node stops is the work of a kube-controller-manager, or of
+    `konverge_cluster.node_lifecycle`, `konverge_cluster.taint_eviction` and `konverge_cluster.pod_gc`.
 
             nodes = SimulatedNodes(client, nodes=3)
             nodes.program(Behavior(image="bad:*", never_ready=True))
@@ -66,7 +67,6 @@ class SimulatedNodes:
         *,
         nodes: int | Iterable[SimulatedNode] = 3,
         heartbeat: float = 10.0,
-        lifecycle: bool = False,
         schedules: bool = True,
         clock: Clock = wall_clock,
         capacity: Mapping[str, str] | None = None,
@@ -79,7 +79,6 @@ class SimulatedNodes:
         self._scheduler_cache = SchedulerCache()
         self._volumes = VolumeBinder(clock)
         self._heartbeat = heartbeat
-        self._lifecycle = lifecycle
         self._schedules = schedules
         self._pod_channel = Channel("behaviors of simulated nodes")
         self._node_channel = Channel("starts and stops of simulated nodes")
@@ -126,7 +125,6 @@ class SimulatedNodes:
             self._volumes,
             clock=self._clock,
             schedules=self._schedules,
-            lifecycle=self._lifecycle,
         )
         pod_controller = (
             controller_for(PODS)
@@ -154,11 +152,11 @@ class SimulatedNodes:
             for kind in (kind_of(ConfigMap), kind_of(Secret)):
                 pod_controller.watches(kind, _to_readers(runtime, kind))
             pod_controller.needs(ServiceAccount, "create", subresource="token")
-        nodes = NodeReconciler(self.nodes, clock=self._clock, heartbeat=self._heartbeat, lifecycle=self._lifecycle)
+        nodes = NodeReconciler(self.nodes, clock=self._clock, heartbeat=self._heartbeat)
         node_controller = (
-            controller_for(NODES).named("node").channel(self._node_channel).needs(Lease, "create", "patch")
+            controller_for(NODES).named("node").channel(self._node_channel).needs(Lease, "create", "patch", "delete")
         )
-        node_controller.needs(NODES, "create", "patch").needs(PODS, "list", "delete")
+        node_controller.needs(NODES, "create", "patch")
         expansion = volume_expansion_controller(self.nodes)
         return (pod_controller.build(pods), node_controller.build(nodes), expansion)
 

@@ -16,6 +16,7 @@ from konverge.testing.fault_transport import FaultTransport
 from konverge.testing.faults import FaultScript, connection_reset, status_response
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.nodes import Behavior, SimulatedNodes
+from node_controllers import node_controllers
 from ownerships import client_of, virtual_clock
 from running_clusters import pod
 
@@ -38,7 +39,7 @@ PODS = (
 
 
 def nodes(client: Client) -> SimulatedNodes:
-    made = SimulatedNodes(client, nodes=2, heartbeat=0, lifecycle=True, clock=virtual_clock)
+    made = SimulatedNodes(client, nodes=2, heartbeat=0, clock=virtual_clock)
     made.program(*BEHAVIOURS)
     return made
 
@@ -61,7 +62,7 @@ async def outcome(script: FaultScript | None, *, lives: int = 1) -> dict[str, An
     for step in range(3):
         await act(client, step=step)
         for _ in range(lives):
-            async with nodes(Client(line)).running():
+            async with node_controllers(Client(line), virtual_clock), nodes(Client(line)).running():
                 await asyncio.sleep(60 / lives)
     found = await client.list("pods", namespace="default")
     assert len({one["status"].get("podIP", one.name) for one in found}) == len(found)

@@ -197,6 +197,68 @@ def test_a_deleted_pod_takes_as_long_as_programmed_within_its_grace_period() -> 
     assert slow.events.count("Killing: Stopping container c") == 1
 
 
+def with_hook(hook: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
+    return [{"name": "c", "image": "app:1", "lifecycle": {"preStop": hook}, **more}]
+
+
+def test_a_pre_stop_hook_runs_before_sigterm() -> None:
+    for hook in ({"sleep": {"seconds": 8}}, {"exec": {"command": ["sh", "-c", "sleep 8"]}}):
+        pod = PodScenario(Behavior(stops_after=2), containers=with_hook(hook)).at(5)
+        pod.delete(30)
+
+        assert (pod.at(14).terminated, pod.at(15).terminated) == (False, True)
+        assert pod.container()["state"]["terminated"]["exitCode"] == 143
+        assert not [one for one in pod.events if one.startswith("FailedPreStopHook")]
+
+
+def test_a_pre_stop_hook_that_takes_too_long_leaves_two_seconds() -> None:
+    hook = {"sleep": {"seconds": 100}}
+    quick, slow = (PodScenario(Behavior(stops_after=stop), containers=with_hook(hook)).at(5) for stop in (1, 9))
+    quick.delete(10)
+    slow.delete(10)
+
+    assert (quick.at(15).terminated, quick.at(16).terminated) == (False, True)
+    assert quick.container()["state"]["terminated"]["exitCode"] == 143
+    assert (slow.at(16).terminated, slow.at(17).terminated) == (False, True)
+    assert slow.container()["state"]["terminated"]["exitCode"] == 137
+
+
+def test_a_pre_stop_hook_that_fails_is_reported_once() -> None:
+    pod = PodScenario(Behavior(stops_after=3), containers=with_hook({"exec": {"command": ["false"]}})).at(5)
+    pod.delete(30)
+
+    assert pod.at(20).terminated
+    assert pod.events.count("FailedPreStopHook: PreStopHook failed") == 1
+
+
+def test_a_hook_that_cannot_be_followed_takes_no_time() -> None:
+    pod = PodScenario(containers=with_hook({"httpGet": {"path": "/stop", "port": 80}})).at(5)
+    pod.delete(30)
+
+    assert pod.at(5).terminated
+
+
+def test_sidecars_stop_after_the_main_containers_the_last_one_first() -> None:
+    sidecars = [{"name": name, "image": "side:1", "restartPolicy": "Always"} for name in ("first", "second")]
+    behaviors = (Behavior(image="app:*", stops_after=10), Behavior(image="side:*", stops_after=5))
+    pod = PodScenario(*behaviors, initContainers=sidecars).at(5)
+    pod.delete(30)
+
+    running = []
+    for second in (14, 15, 19, 20, 24):
+        pod.at(second)
+        running.append([name for name in ("c", "second", "first") if pod.container(name)["state"].get("running")])
+    assert running == [["c", "second", "first"], *[["second", "first"]] * 2, *[["first"]] * 2]
+    assert pod.at(25).terminated
+
+
+def test_a_container_that_exits_while_it_stops_keeps_its_exit_code() -> None:
+    pod = PodScenario(Behavior(runs_for=12, exit_code=0, stops_after=20), restartPolicy="Never").at(5)
+    pod.delete(30)
+
+    assert (pod.at(11).terminated, pod.at(12).terminated, pod.phase) == (False, True, "Succeeded")
+
+
 def test_a_pod_that_never_started_is_removed_at_once() -> None:
     pod = PodScenario(Behavior(pull_fails=True)).at(60)
     pod.delete()

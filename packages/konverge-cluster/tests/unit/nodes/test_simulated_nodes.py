@@ -214,7 +214,7 @@ async def test_a_stopped_node_becomes_unreachable_and_its_pods_are_replaced() ->
         cluster.nodes.stop_node("node-1")
         await asyncio.sleep(30)
         assert conditions(await cluster.client.get("nodes", "node-1"))["Ready"] == "True"
-        await asyncio.sleep(20)
+        await asyncio.sleep(25)
         node = await cluster.client.get("nodes", "node-1")
         assert conditions(node)["Ready"] == "Unknown"
         assert [(one["key"], one["effect"]) for one in node["spec"]["taints"]] == [
@@ -358,7 +358,7 @@ async def test_restarted_simulated_nodes_continue_where_the_last_ones_stopped() 
         before = await cluster.pod("web")
         server = cluster.server
     nodes = [SimulatedNode("node-1", 0)]
-    other = SimulatedNodes(cluster.client, nodes=nodes, clock=virtual_clock, lifecycle=True, heartbeat=0)
+    other = SimulatedNodes(cluster.client, nodes=nodes, clock=virtual_clock, heartbeat=0)
     async with other.running():
         await cluster.client.create(pod("more"))
         await settle()
