@@ -10,6 +10,7 @@ after the next timer. Threads (`asyncio.to_thread`) take no virtual time: the cl
 from __future__ import annotations
 
 import asyncio
+import math
 import selectors
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -66,8 +67,19 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._virtual_time = _VirtualTimeSelector()
         super().__init__(self._virtual_time)
-        # The loop runs timers that are due before the time plus this. A nanosecond is lost in a float after 194 days.
-        self._clock_resolution = 1e-6
+
+    @property
+    def _clock_resolution(self) -> float:
+        """The distance to the next float: the loop runs the timers that are due before the time plus this.
+
+        With a larger one timers would run early. A task that waits again until its time would be run again at once, and
+        two of them in turns would keep the loop busy, so that the clock would never advance.
+        """
+        return math.ulp(self._virtual_time.now)
+
+    @_clock_resolution.setter
+    def _clock_resolution(self, resolution: float) -> None:
+        """Ignore the resolution of the real clock, which the base class sets."""
 
     def time(self) -> float:
         return self._virtual_time.now

@@ -35,6 +35,37 @@ async def test_timers_fire_in_order() -> None:
     assert seen == [(10, 10.0), (20, 20.0), (30, 30.0)]
 
 
+async def test_no_timer_fires_before_its_time() -> None:
+    loop = asyncio.get_running_loop()
+    fired: list[float] = []
+
+    for due in (60 - 5e-7, 60.0):
+        loop.call_at(due, lambda: fired.append(loop.time()))
+    await asyncio.sleep(61)
+
+    assert fired == [60 - 5e-7, 60.0]
+
+
+async def test_tasks_that_wait_for_almost_the_same_time_do_not_stop_the_clock() -> None:
+    loop = asyncio.get_running_loop()
+
+    async def wait_until(time: float) -> int:
+        passes = 0
+        while loop.time() < time and passes < 10:
+            passes += 1
+            due = asyncio.Event()
+            loop.call_at(time, due.set)
+            await due.wait()
+        return passes
+
+    await asyncio.sleep(60 - 5e-7)
+    first = asyncio.create_task(wait_until(60))
+    await asyncio.sleep(0)
+    # The second task runs in those passes of the loop in which the first one waits.
+    second = asyncio.create_task(wait_until(60))
+    assert await asyncio.gather(first, second) == [1, 1]
+
+
 async def test_a_timeout_is_exact() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(7):
