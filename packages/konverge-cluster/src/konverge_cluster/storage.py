@@ -22,7 +22,7 @@ from typing import Any, Final
 __all__ = ["Change", "Collection", "Entry", "RevisionExpired", "Storage"]
 
 HISTORY: Final = 10_000
-HISTORY_BYTES: Final = 64 * 1024 * 1024
+HISTORY_BYTES: Final = 16 * 1024 * 1024
 _CACHED_CHANGES: Final = 256
 _CHECKS: Final = 16
 

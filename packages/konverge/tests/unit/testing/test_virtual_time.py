@@ -63,7 +63,7 @@ async def test_tasks_that_wait_for_almost_the_same_time_do_not_stop_the_clock() 
     await asyncio.sleep(0)
     # The second task runs in those passes of the loop in which the first one waits.
     second = asyncio.create_task(wait_until(60))
-    assert await asyncio.gather(first, second) == [1, 1]
+    assert [*await asyncio.gather(first, second)] == [1, 1]
 
 
 async def test_a_timeout_is_exact() -> None:
