@@ -11,13 +11,13 @@ import cProfile
 import os
 import sys
 
-from shops import Shop
 from stamps import stamp
 
 from konverge import Context, Manager, ObjectMeta, Reconciler, Result, controller_for
 from konverge.k8s.apps.v1 import Deployment, DeploymentSpec
 from konverge.k8s.core.v1 import Container, ContainerPort, PodSpec, PodTemplateSpec, Service, ServicePort, ServiceSpec
 from konverge.k8s.meta.v1 import LabelSelector
+from shops import Shop
 
 RESYNC = float(os.environ["SHOP_RESYNC"])
 WORKERS = int(sys.argv[1]) if len(sys.argv) > 1 else 8
