@@ -153,6 +153,7 @@ def call_embedded(names: Names) -> None:
     asyncio.run(names["in_process"]())
     asyncio.run(names["on_a_port"]())
     asyncio.run(names["a_deployment_becomes_ready"](deployment()))
+    asyncio.run(names["who_am_i"]())
 
 
 def call_testing(names: Names) -> None:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from konverge.client import Client, ClientOptions, InProcessTransport
 from konverge.manager import Manager
 from konverge.objects import wall_clock
+from konverge_cluster.credentials import credential_controllers
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.garbage import GarbageCollector
 from konverge_cluster.namespaces import namespace_controllers
@@ -125,5 +126,10 @@ class EmbeddedCluster:
         manager.add(*workload_controllers(clock=self._clock))
         manager.add(*node_lifecycle_controllers(clock=self._clock, require_lease=not self._heartbeat))
         manager.add(taint_eviction_controller(self._clock), pod_gc_controller(self._clock))
+        manager.add(
+            *credential_controllers(
+                authority=lambda: self.server.authority, generate=self.server.authenticator.tokens.generate_for_secret
+            )
+        )
         manager.add(*volume_controllers(clock=self._clock), *provisioner_controllers(clock=self._clock))
         return manager

@@ -12,6 +12,7 @@ import os
 import ssl
 import tempfile
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -21,12 +22,17 @@ import yaml
 from konverge.certificates import Authority, KeyPair
 from konverge.objects import wall_clock
 from konverge.wire.messages import Request
-from konverge_cluster.api.authorization import ADMIN, UserInfo
+from konverge_cluster.api.authorization import ADMIN, AUTHENTICATED, UserInfo
 from konverge_cluster.api.cluster import Cluster
 from konverge_cluster.api.lifecycle import NamespaceLifecycle
 from konverge_cluster.api.negotiation import PROTOBUF
 from konverge_cluster.api.responses import Response
 from konverge_cluster.api.server import ApiServer
+from konverge_cluster.authentication.authenticator import Authenticator
+from konverge_cluster.authentication.openid import OpenId
+from konverge_cluster.authentication.reviews import TokenReviews, review_self
+from konverge_cluster.authentication.token_requests import TokenRequests
+from konverge_cluster.authentication.users import Users
 from konverge_cluster.bootstrap import bootstrap
 from konverge_cluster.builtins.admission import builtin_admission
 from konverge_cluster.builtins.protobuf import read_protobuf
@@ -35,7 +41,6 @@ from konverge_cluster.crds.serving import CustomResources
 from konverge_cluster.http import HttpServer
 from konverge_cluster.pod_security import PodSecurity
 from konverge_cluster.storage import HISTORY, Storage
-from konverge_cluster.users import Users
 from konverge_cluster.webhook_client import WebhookClient
 from konverge_cluster.webhooks import WebhookAdmission
 
@@ -48,6 +53,8 @@ _HOSTS: Final = (
     "kubernetes.default.svc",
     "kubernetes.default.svc.cluster.local",
 )
+_AUTHENTICATION: Final = "authentication.k8s.io"
+_DEFAULT_URL: Final = "https://127.0.0.1:6443"
 _ADDRESSES: Final = ("127.0.0.1", "::1", "10.96.0.1")
 
 
@@ -55,9 +62,9 @@ class EmbeddedServer:
     """A Kubernetes API server in this process.
 
     Promises: `handle` works after construction, without a socket and on any event loop. Inside `async with` the server
-    also listens on loopback, over HTTPS with its own certificate authority, and accepts only a token of `users` or a
-    client certificate of `authority`. After `async with` the port is closed, every watch has ended, and no file is
-    left.
+    also listens on loopback, over HTTPS with its own certificate authority, and accepts only a token of `users` or of a
+    service account, or a client certificate of `authority`. After `async with` the port is closed, every watch has
+    ended, and no file is left.
 
     `webhook_client` registers functions of this process as backends for the service references of webhooks.
 
@@ -90,11 +97,21 @@ class EmbeddedServer:
         CustomResources(self.cluster, call_webhook=self.webhook_client.convert)
         self.api = ApiServer(self.cluster)
         self.api.decoders[PROTOBUF] = read_protobuf
-        self.users = Users()
+        self.authenticator = Authenticator(self.cluster)
+        self._serve_authentication()
         self._plain = plain
         self._open = open_to_all
         self._authority: Authority | None = None
         self._http_server: HttpServer | None = None
+
+    def _serve_authentication(self) -> None:
+        tokens = self.authenticator.tokens
+        self.api.actions |= {
+            ("", "serviceaccounts", "token"): TokenRequests(tokens).create,
+            (_AUTHENTICATION, "tokenreviews", ""): TokenReviews(self.authenticator).create,
+            (_AUTHENTICATION, "selfsubjectreviews", ""): review_self,
+        }
+        self.api.pages |= OpenId(tokens, self._base_url).pages
 
     async def handle(self, request: Request, user: UserInfo = ADMIN) -> Response:
         """Handle a request without a socket; the user is the admin by default."""
@@ -103,8 +120,8 @@ class EmbeddedServer:
     async def start(self, address: str = "127.0.0.1", port: int = 0) -> None:
         """Listen on a port; 0 selects a free one."""
         tls = None if self._plain else self._server_context(address)
-        users = None if self._open else self.users
-        http_server = HttpServer(self.api.handle, users=users, tls=tls, hosts=_HOSTS)
+        authenticator = None if self._open else self.authenticator
+        http_server = HttpServer(self.api.handle, authenticator=authenticator, tls=tls, hosts=_HOSTS)
         await http_server.start(address, port)
         self._http_server = http_server
 
@@ -135,6 +152,14 @@ class EmbeddedServer:
             raise RuntimeError("the server does not listen: write `async with EmbeddedServer() as server:`")
         return self._http_server.url
 
+    def _base_url(self) -> str:
+        return _DEFAULT_URL if self._http_server is None else self.url
+
+    @property
+    def users(self) -> Users:
+        """The tokens that this server accepts, besides those of service accounts."""
+        return self.authenticator.users
+
     @property
     def admin_token(self) -> str:
         """The bearer token of the admin."""
@@ -146,6 +171,10 @@ class EmbeddedServer:
         if self._authority is None:
             self._authority = Authority("konverge-embedded-ca")
         return self._authority
+
+    @cached_property
+    def _admin_pair(self) -> KeyPair:
+        return self.authority.sign(ADMIN.name, groups=[group for group in ADMIN.groups if group != AUTHENTICATED])
 
     def _server_context(self, address: str) -> ssl.SSLContext:
         pair = self.authority.sign("kube-apiserver", hosts=[*_HOSTS, *dict.fromkeys([*_ADDRESSES, address])])
@@ -161,6 +190,8 @@ class EmbeddedServer:
         user: dict[str, Any] = {"token": self.admin_token}
         if not self._plain:
             cluster["certificate-authority-data"] = _base64(self.authority.certificate)
+            user["client-certificate-data"] = _base64(self._admin_pair.certificate)
+            user["client-key-data"] = _base64(self._admin_pair.key)
         context = {"cluster": "konverge", "user": "admin", "namespace": "default"}
         return {
             "apiVersion": "v1",

@@ -29,7 +29,7 @@ from konverge_cluster.api import status_errors
 from konverge_cluster.api.authorization import ADMIN, ANONYMOUS, UserInfo
 from konverge_cluster.api.bodies import BODY_LIMIT
 from konverge_cluster.api.responses import Response, error_response
-from konverge_cluster.users import Users, certificate_user
+from konverge_cluster.authentication.authenticator import Authenticator
 
 __all__ = ["HttpServer"]
 
@@ -43,20 +43,20 @@ _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 class HttpServer:
     """An HTTP server that passes requests to `handle`.
 
-    `users` authenticates clients; with None every client is the admin. `hosts` are the names that are accepted in a
-    Host header, besides loopback addresses and the address of the listener.
+    `authenticator` authenticates clients; with None every client is the admin. `hosts` are the names that are accepted
+    in a Host header, besides loopback addresses and the address of the listener.
     """
 
     def __init__(
         self,
         handle: Handler,
         *,
-        users: Users | None,
+        authenticator: Authenticator | None,
         tls: ssl.SSLContext | None = None,
         hosts: tuple[str, ...] = ("localhost",),
     ) -> None:
         self._handle = handle
-        self._users = users
+        self._authenticator = authenticator
         self._tls = tls
         self._hosts = hosts
         self._server: web.Server | None = None
@@ -109,17 +109,16 @@ class HttpServer:
     def _user(self, request: web.BaseRequest) -> UserInfo:
         if not self._is_allowed_host(request.headers.get("Host", "")):
             raise status_errors.failure(403, "the Host header names another server", "Forbidden")
-        if self._users is None:
+        if self._authenticator is None:
             return ADMIN
-        header = request.headers.get("Authorization")
-        user = self._users.of_token(header) if header is not None else None
-        if header is None and request.transport is not None:
-            user = certificate_user(request.transport.get_extra_info("peercert"))
-        if user is None:
-            if header is None and request.path in _HEALTH:
-                return ANONYMOUS
-            raise status_errors.failure(401, "Unauthorized", "Unauthorized")
-        return user
+        authorization = request.headers.get("Authorization", "")
+        try:
+            return self._authenticator.authenticate(authorization, _client_certificate(request))
+        except status_errors.StatusError:
+            # Probes come without credentials; they must work also where every request is allowed.
+            if authorization or request.path not in _HEALTH:
+                raise
+            return ANONYMOUS
 
     def _is_allowed_host(self, host: str) -> bool:
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
@@ -130,6 +129,13 @@ class HttpServer:
             return ipaddress.ip_address(name).is_loopback
         except ValueError:
             return False
+
+
+def _client_certificate(request: web.BaseRequest) -> bytes | None:
+    """Return the verified client certificate of a connection (DER), None when the client has sent none."""
+    tls = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
+    certificate: bytes | None = tls.getpeercert(binary_form=True) if tls is not None else None
+    return certificate
 
 
 async def _read(request: web.BaseRequest) -> bytes:
@@ -160,9 +166,19 @@ def _to_request(request: web.BaseRequest, body: bytes) -> Request:
         request.method,
         request.path,
         tuple(parse_qsl(query, keep_blank_values=True)) if query else (),
-        {name.lower(): value for name, value in request.headers.items()},
+        _headers(request),
         body=body,
     )
+
+
+def _headers(request: web.BaseRequest) -> dict[str, str]:
+    """Return the headers by name in lower case; only those for impersonation keep more than one value."""
+    headers: dict[str, str] = {}
+    for name, value in request.headers.items():
+        key = name.lower()
+        repeated = key in headers and key.startswith("impersonate-")
+        headers[key] = f"{headers[key]}\n{value}" if repeated else value
+    return headers
 
 
 def _to_web_response(response: Response) -> web.Response:

@@ -121,6 +121,11 @@ class Authority:
         self._identity = make_authority(name, now=now, until=now + _LIFETIME)
         self.certificate = self._identity.certificate_pem
 
+    @property
+    def identity(self) -> Identity:
+        """The certificate and the key of the authority."""
+        return self._identity
+
     def sign(self, name: str, *, groups: Iterable[str] = (), hosts: Iterable[str] = ()) -> KeyPair:
         """Return a new certificate: for a server if there are hosts, else for a client of that name in those groups."""
         now, server_hosts = datetime.now(UTC), tuple(hosts)

@@ -62,8 +62,13 @@ class Cluster:
         second = int(self.clock())
         if second != self._cached_second:
             self._cached_second = second
-            self._cached_text = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            self._cached_text = self.time_text(second)
         return self._cached_text
+
+    @staticmethod
+    def time_text(seconds: float) -> str:
+        """Return a time in the format of the API, in whole seconds."""
+        return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def new_uid(self) -> str:
         """Return a random UUID of version 4."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -24,6 +25,7 @@ from konverge_cluster.api.discovery import Discovery
 from konverge_cluster.api.documents import Decoder, to_json_request
 from konverge_cluster.api.evictions import evict_pod
 from konverge_cluster.api.expiry import EVENTS, EventExpiry
+from konverge_cluster.api.impersonation import Impersonation, requested_user
 from konverge_cluster.api.negotiation import is_pretty, negotiate
 from konverge_cluster.api.non_resource_urls import SERVER_VERSION, handle_non_resource_url
 from konverge_cluster.api.openapi import OpenApi
@@ -82,13 +84,16 @@ class ApiServer:
     changes nothing.
 
     `actions` are handlers by group, plural and subresource ("" for a kind that can only be created); more can be added.
-    `decoders` decode bodies of built-in kinds in media types other than JSON and YAML.
+    `decoders` decode bodies of built-in kinds in media types other than JSON and YAML. `pages` are further non-resource
+    URLs by path.
     """
 
     def __init__(self, cluster: Cluster | None = None) -> None:
         self.cluster = cluster or Cluster()
         self.actions: dict[tuple[str, str, str], Handler] = dict(_ACTIONS)
         self.decoders: dict[str, Decoder] = {}
+        self.pages: dict[str, Callable[[Request], Response]] = {}
+        self._impersonation = Impersonation()
         self._expiry = EventExpiry(self.cluster)
         self._discovery = Discovery(self.cluster.registry)
         self._openapi = OpenApi(self.cluster.registry, SERVER_VERSION)
@@ -98,7 +103,7 @@ class ApiServer:
         call: Call | None = None
         try:
             target = route(request.path)
-            check_authorized(self.cluster.authorizer, request_attributes(request, target, user))
+            user = self._authorize(request, target, user)
             if target is None:
                 response = self._page(request)
             else:
@@ -117,12 +122,28 @@ class ApiServer:
             response.warnings = tuple(_warning(text) for text in _shorten(dict.fromkeys(call.warnings)))
         return response
 
+    def _authorize(self, request: Request, target: Route | None, user: UserInfo) -> UserInfo:
+        """Check that a request is allowed; return the user that it is for, which may be an impersonated one.
+
+        Raises: StatusError 400 or 403.
+        """
+        attributes = request_attributes(request, target, user)
+        requested = requested_user(request.headers)
+        if requested is not None:
+            user = self._impersonation.user(self.cluster.authorizer, requested, attributes)
+            attributes = replace(attributes, user=user)
+        check_authorized(self.cluster.authorizer, attributes)
+        return user
+
     def _page(self, request: Request) -> Response:
         for source in (self._discovery.handle, self._openapi.handle):
             response = source(request)
             if response is not None:
                 return response
-        page = handle_non_resource_url(request, self._discovery.paths)
+        extra_page = self.pages.get(request.path)
+        if extra_page is not None:
+            return extra_page(request)
+        page = handle_non_resource_url(request, [*self._discovery.paths, *self.pages])
         if page is None:
             raise self._not_served(*request.path.split("/")[1:3])
         return page

@@ -15,6 +15,8 @@ from konverge_cluster.api.admission import Admission, AdmissionRequest
 from konverge_cluster.api.cluster import Cluster, decode
 from konverge_cluster.api.strategy import Document
 from konverge_cluster.api.topology import topology_labels
+from konverge_cluster.builtins.certificate_admission import certificate_admission
+from konverge_cluster.builtins.service_account_admission import ServiceAccount
 
 __all__ = [
     "DefaultStorageClass",
@@ -23,7 +25,6 @@ __all__ = [
     "PodTopologyLabels",
     "Priority",
     "RuntimeClass",
-    "ServiceAccount",
     "StorageObjectInUseProtection",
     "TaintNodesByCondition",
     "builtin_admission",
@@ -42,8 +43,6 @@ _DEFAULT_CLASS_MARKS: Final = (
     "storageclass.beta.kubernetes.io/is-default-class",
 )
 _SYSTEM_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-_TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
-_TOKEN_SECONDS: Final = 3607
 
 
 def builtin_admission(cluster: Cluster, *, service_accounts: bool = False) -> list[Admission]:
@@ -60,7 +59,7 @@ def builtin_admission(cluster: Cluster, *, service_accounts: bool = False) -> li
         StorageObjectInUseProtection(),
         PersistentVolumeClaimResize(cluster.lookup),
     ]
-    return [*accounts, TaintNodesByCondition(), *pods, *volumes, *last]
+    return [*accounts, TaintNodesByCondition(), *pods, *volumes, *certificate_admission(cluster), *last]
 
 
 def _is_new(request: AdmissionRequest, group: str, plural: str) -> bool:
@@ -95,67 +94,6 @@ class _MutatingPlugin:
 
     async def validate(self, request: AdmissionRequest) -> None:
         """Accept every request."""
-
-
-class ServiceAccount(_MutatingPlugin):
-    """Set the service account of a pod, `default` unless specified, and mount its token, the CA and the namespace."""
-
-    def __init__(self, lookup: Lookup) -> None:
-        self._lookup = lookup
-
-    def handles(self, request: AdmissionRequest) -> bool:
-        return _is_new(request, "", "pods")
-
-    async def mutate(self, request: AdmissionRequest) -> None:
-        pod = _object(request)
-        spec = pod["spec"]
-        if "kubernetes.io/config.mirror" in pod["metadata"].get("annotations", {}):
-            return
-        name = spec.get("serviceAccountName") or "default"
-        spec["serviceAccountName"] = spec["serviceAccount"] = name
-        account = self._lookup("", "serviceaccounts", request.namespace, name)
-        if account is None:
-            reason = f"error looking up service account {request.namespace}/{name}: serviceaccount {name!r} not found"
-            raise status_errors.forbidden("", "pods", _name_of(request), reason.replace("'", '"'))
-        if spec.get("automountServiceAccountToken", account.get("automountServiceAccountToken", True)):
-            _mount_token(spec)
-        if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
-            spec["imagePullSecrets"] = [dict(each) for each in account["imagePullSecrets"]]
-
-
-def _mount_token(spec: dict[str, Any]) -> None:
-    containers = [*spec.get("initContainers", ()), *(spec["containers"] or ())]
-    missing = [each for each in containers if not _mounts_token(each)]
-    if not missing:
-        return
-    volume = _token_volume(spec)
-    for container in missing:
-        mount = {"name": volume, "readOnly": True, "mountPath": _TOKEN_PATH}
-        container["volumeMounts"] = [*container.get("volumeMounts", ()), mount]
-
-
-def _mounts_token(container: dict[str, Any]) -> bool:
-    return any(mount.get("mountPath") == _TOKEN_PATH for mount in container.get("volumeMounts", ()))
-
-
-def _token_volume(spec: dict[str, Any]) -> str:
-    """Return the name of the volume with the token; add the volume if the pod has none."""
-    for volume in spec.get("volumes", ()):
-        if volume["name"].startswith("kube-api-access-"):
-            return str(volume["name"])
-    # A pod has one such volume, so its name is unique without a random suffix.
-    name = "kube-api-access-pxzvl"
-    sources = [
-        {"serviceAccountToken": {"expirationSeconds": _TOKEN_SECONDS, "path": "token"}},
-        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-        {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": _NAMESPACE_FIELD}]}},
-    ]
-    volume = {"name": name, "projected": {"sources": sources, "defaultMode": 0o644}}
-    spec["volumes"] = [*spec.get("volumes", ()), volume]
-    return name
-
-
-_NAMESPACE_FIELD: Final = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
 
 
 class TaintNodesByCondition(_MutatingPlugin):

@@ -229,8 +229,10 @@ def test_simulated_nodes_run_until_a_signal(tmp_path: Path, number: signal.Signa
 
 def test_nodes_for_a_server_that_refuses_them_is_an_error(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
-    with in_thread(lambda: _serving(kubeconfig)) as server:
-        kubeconfig.write_text(kubeconfig.read_text().replace(server.admin_token, "wrong"))
+    with in_thread(lambda: _serving(kubeconfig)):
+        document = yaml.safe_load(kubeconfig.read_text())
+        document["users"][0]["user"] = {"token": "wrong"}
+        kubeconfig.write_text(yaml.safe_dump(document))
         result = CliRunner().invoke(main, ["nodes", "--kubeconfig", str(kubeconfig)])
 
     assert result.exit_code == 1

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import base64
+import re
 from typing import Any, Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from konverge.objects.names import dns_label_errors, dns_subdomain_errors
 from konverge_cluster.api.field_errors import duplicate, invalid, quote, required, unsupported
@@ -39,14 +43,17 @@ _USAGES: Final = (
     "timestamping",
 )
 _DECISIONS: Final = ("Approved", "Denied", "Failed")
-_PEM_START: Final = b"-----BEGIN CERTIFICATE REQUEST-----"
+_PEM: Final = re.compile(
+    rb"-----BEGIN CERTIFICATE REQUEST-----\s*([A-Za-z0-9+/=\s]*)-----END CERTIFICATE REQUEST-----", re.ASCII
+)
 
 
 def validate_certificate_request(new: Spec) -> FieldErrors:
     spec = new["spec"]
     request = spec.get("request")
-    if _PEM_START not in base64.b64decode(request or ""):
-        yield invalid("spec.request", request, "PEM block type must be CERTIFICATE REQUEST")
+    error = _request_error(base64.b64decode(request or ""))
+    if error:
+        yield invalid("spec.request", request, error)
     usages = spec.get("usages", [])
     if not usages:
         yield required("spec.usages")
@@ -61,6 +68,20 @@ def validate_certificate_request(new: Spec) -> FieldErrors:
     if seconds is not None and seconds < 600:
         text = "may not specify a duration less than 600 seconds (10 minutes)"
         yield invalid("spec.expirationSeconds", seconds, text)
+
+
+def _request_error(request: bytes) -> str:
+    block = _PEM.search(request)
+    if block is None:
+        return "PEM block type must be CERTIFICATE REQUEST"
+    try:
+        parsed = x509.load_der_x509_csr(base64.b64decode(block[1]))
+    except ValueError:
+        return "asn1: syntax error"
+    if parsed.is_signature_valid:
+        return ""
+    elliptic = isinstance(parsed.public_key(), ec.EllipticCurvePublicKey)
+    return "x509: ECDSA verification failure" if elliptic else "crypto/rsa: verification error"
 
 
 def _validate_signer(name: str, path: str) -> FieldErrors:
