@@ -93,9 +93,14 @@ class Informer:
         """How often the watch was opened."""
         return self._reflector.watch_count
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether the kind is optional and the server has not served it so far."""
+        return bool(self.options.optional) and not self.synced.is_set() and isinstance(self._reflector.error, NotFound)
+
     def not_synced_reason(self) -> str:
-        """Return why the informer is not synced yet; "" when it is."""
-        if self.synced.is_set():
+        """Return why the informer is not synced yet; "" when it is, or when nothing waits for it."""
+        if self.synced.is_set() or self.is_missing:
             return ""
         try:
             stats = self._reflector.stats()

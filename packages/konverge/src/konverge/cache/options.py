@@ -24,6 +24,7 @@ class CacheOptions:
     - `manager`: the field manager whose applied fields are stored; all other managedFields are dropped.
     - `ordered`: False for a server whose resourceVersions are not increasing numbers; own writes are then visible only
       after the watch delivers them.
+    - `optional`: the server may not serve this kind; nothing waits for it until it does.
     - `indexes`: by name; see `by_path` and `by_function`.
     """
 
@@ -35,6 +36,7 @@ class CacheOptions:
     transform: Transform | None = None
     manager: str | None = None
     ordered: bool | None = None
+    optional: bool | None = None
     indexes: tuple[tuple[str, IndexFunc], ...] | None = None
 
     def __post_init__(self) -> None:

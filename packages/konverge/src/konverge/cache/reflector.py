@@ -100,6 +100,11 @@ class Reflector:
         """How often a watch was opened: the number of changes to the state WATCHING."""
         return self._watch_count
 
+    @property
+    def error(self) -> KonvergeError | None:
+        """The error of the last attempt, None when it succeeded."""
+        return self._error
+
     def stats(self) -> ReflectorStats:
         """Return the state, the counters and the current error."""
         now = self._now()

@@ -126,6 +126,10 @@ class RunningController(Generic[T]):
                 if trigger.resync is not None:
                     resyncs = self._run_resync(trigger.resync, self._listers[trigger.name], handlers[trigger.name])
                     group.create_task(resyncs, name=f"{self.controller.name}: resync")
+            for informer in self._informers():
+                if informer.options.optional:
+                    served = self._enqueue_when_served(informer, handlers[self.controller.triggers[0].name])
+                    group.create_task(served, name=f"{self.controller.name}: {informer.kind.kind} served")
             for timer in self.controller.timers:
                 group.create_task(self._run_timer(timer), name=f"{self.controller.name}: {timer!r}")
             for channel in self.controller.channels:
@@ -150,7 +154,10 @@ class RunningController(Generic[T]):
     async def wait_for_cache_sync(self) -> None:
         """Wait until the first list of every kind of this controller is complete."""
         for informer in self._informers():
-            await informer.synced.wait()
+            if not informer.options.optional:
+                await informer.synced.wait()
+            while not (informer.synced.is_set() or informer.is_missing):  # noqa: ASYNC110 - it is rare, and ends soon
+                await asyncio.sleep(_READY_POLL)
 
     def not_ready_reason(self) -> str:
         """Return why the workers cannot start, or "" if they can."""
@@ -159,7 +166,11 @@ class RunningController(Generic[T]):
 
     def _not_watched_reason(self, informer: Informer) -> str:
         was_open = informer.watch_count > self._watches_before.get(informer, 0)
-        return "" if self._started or was_open else f"the watch of {informer.kind.resource} is not open"
+        return (
+            ""
+            if self._started or was_open or informer.is_missing
+            else f"the watch of {informer.kind.resource} is not open"
+        )
 
     def _informers(self) -> list[Informer]:
         return [informer for lister in self._listers.values() for informer in lister.informers]
@@ -236,6 +247,15 @@ class RunningController(Generic[T]):
             texts = (f"{kind} cache not synced after {timeout:g} s: {reason}" for kind, reason in reasons.items())
             message = f"controller {self.controller.name}: {'; '.join(texts)}"
             raise NotSynced(message, reasons=reasons) from None
+
+    async def _enqueue_when_served(self, informer: Informer, handler: TriggerHandler) -> None:
+        """Enqueue all objects of the controller when the server begins to serve an optional kind."""
+        await self.wait_for_cache_sync()
+        if informer.is_missing:
+            await informer.synced.wait()
+            for entry in self._listers[self.controller.triggers[0].name].entries():
+                for key, reason, priority, reset_backoff in handler.resync(entry):
+                    self._enqueue(key, reason, priority=priority, reset_backoff=reset_backoff)
 
     async def _run_resync(self, interval: float, lister: Lister[Any], handler: TriggerHandler) -> None:
         """Map all objects of a trigger at an interval. The first resync is one interval after the first list."""

@@ -58,6 +58,10 @@ class BlockingContext:
         """Return the children of this object."""
         return self._wait(_called(lambda: self._inner.owned(kind)))
 
+    def is_served(self, kind: type[Resource]) -> bool:
+        """Report whether the server serves an optional kind."""
+        return self._wait(_called(lambda: self._inner.is_served(kind)))
+
     def find(self, kind: type[T], index: str, value: Any, *, namespace: str = "") -> Objects[T]:
         """Return the objects that an index has under a value."""
         return self._wait(_called(lambda: self._inner.find(kind, index, value, namespace=namespace)))

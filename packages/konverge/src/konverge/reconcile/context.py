@@ -163,6 +163,13 @@ class Context:
         self._run.record_read(kind_of(kind).kind, Key(namespace, ""), f"{len(found)} by {index}")
         return found
 
+    def is_served(self, kind: type[Resource] | Kind) -> bool:
+        """Report whether the server serves an optional kind: `.owns(PodMonitor, options=CacheOptions(optional=True))`.
+
+        Raises: ValueError when the kind is not declared with owns or watches.
+        """
+        return all(informer.synced.is_set() for informer in self.cache.lister(kind_of(kind)).informers)
+
     # Writing
 
     async def apply(self, desired: R, *, force: bool = True, owned: bool = True, recreate: Recreate = False) -> R:

@@ -76,9 +76,10 @@ class Component(Generic[T]):
     """One part of an application.
 
     `objects` is an async function of the reconciled object and the context; it returns the complete set of desired
-    objects, whose kinds are among `kinds`. `needs` are the components that must be ready before this one is created.
-    A component is enabled if `enabled` says so and everything that it needs is enabled. `readiness` judges the live
-    objects. `cleanup` runs before the objects are deleted; raise `Retry` to wait there. With `propagation`
+    objects, whose kinds are among `kinds` and `optional_kinds`. The latter may be missing on a server: ask with
+    `ctx.is_served(kind)` before returning one. `needs` are the components that must be ready before this one is
+    created. A component is enabled if `enabled` says so and everything that it needs is enabled. `readiness` judges the
+    live objects. `cleanup` runs before the objects are deleted; raise `Retry` to wait there. With `propagation`
     "Foreground" an object counts as gone when its dependents are gone too. `title` is what events call it.
 
     Raises: ValueError when the name is not a DNS label, or the component needs itself.
@@ -87,6 +88,7 @@ class Component(Generic[T]):
     name: str
     objects: DesiredObjects[T]
     kinds: tuple[type[Resource] | Kind, ...]
+    optional_kinds: tuple[type[Resource] | Kind, ...] = ()
     needs: tuple[str, ...] = ()
     enabled: Callable[[T], bool] = _always
     readiness: Callable[[T, Sequence[AnyObject]], ObjectStatus] = objects_status
@@ -97,7 +99,7 @@ class Component(Generic[T]):
     def __post_init__(self) -> None:
         if dns_label_errors(self.name):
             raise ValueError(f"{self.name!r} is not a name for a component: write lower-case letters, digits and '-'")
-        for part in ("kinds", "needs"):
+        for part in ("kinds", "optional_kinds", "needs"):
             if not isinstance(getattr(self, part), tuple):
                 raise ValueError(f"{part} of component {self.name} is a tuple: write {part}=(one,) for a single one")
         if self.name in self.needs:

@@ -18,7 +18,7 @@ from hashlib import sha256
 from typing import Any, Generic, TypeVar
 
 from konverge.errors import WriteRefused
-from konverge.objects import AnyObject, ObjectStatus, Resource, Unstructured, encode, kind_of, labels_of
+from konverge.objects import AnyObject, Kind, ObjectStatus, Resource, Unstructured, encode, kind_of, labels_of
 from konverge.reconcile import Context
 from konverge.reconcile.finalizers import is_terminating
 from konverge.workflow.components import COMPONENT_LABEL, Component, ComponentPhase, ComponentState, Waiting
@@ -33,8 +33,12 @@ _FAILED = "ReconcileFailed"
 
 def children_of(component: Component[Any], ctx: Context) -> list[Any]:
     """Return the live objects of a component: children of its kinds that have its label."""
-    found = (child for kind in component.kinds for child in _owned(ctx, kind))
+    found = (child for kind in _served_kinds(component, ctx) for child in _owned(ctx, kind))
     return [child for child in found if labels_of(child).get(COMPONENT_LABEL) == component.name]
+
+
+def _served_kinds(component: Component[Any], ctx: Context) -> list[type[Resource] | Kind]:
+    return [*component.kinds, *(kind for kind in component.optional_kinds if ctx.is_served(kind))]
 
 
 def _owned(ctx: Context, kind: Any) -> Sequence[Any]:
@@ -104,7 +108,7 @@ class Pass(Generic[T]):
     async def _keep_in_step(self, component: Component[T], before: ComponentState | None) -> ComponentState:
         desired = [_labelled(component, obj) for obj in await component.objects(self.obj, self.ctx)]
         live = [await self.ctx.apply(obj) for obj in desired]
-        await self.ctx.prune(*component.kinds, labels=f"{COMPONENT_LABEL}={component.name}")
+        await self.ctx.prune(*_served_kinds(component, self.ctx), labels=f"{COMPONENT_LABEL}={component.name}")
         self._report_writes(component, desired)
         return self._judged(component, live, before, revision=_revision_of(desired))
 
@@ -202,9 +206,8 @@ def _labelled(component: Component[Any], obj: AnyObject) -> AnyObject:
 
     Raises: ValueError when its kind is not declared, or it has the label of another component.
     """
-    if not any(
-        kind_of(kind).kind == obj.kind and kind_of(kind).api_version == obj.api_version for kind in component.kinds
-    ):
+    declared = [kind_of(kind) for kind in (*component.kinds, *component.optional_kinds)]
+    if (obj.api_version, obj.kind) not in [(kind.api_version, kind.kind) for kind in declared]:
         raise ValueError(f"component {component.name} has a {obj.kind}, which is not declared: add it to its kinds")
     labels = labels_of(obj)
     if labels.setdefault(COMPONENT_LABEL, component.name) != component.name:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from konverge.cache import CacheOptions
 from konverge.controller import Builder, controller_for
 from konverge.objects import Resource, kind_of
 from konverge.workflow.components import Component
@@ -56,6 +57,10 @@ class Workflow(Generic[T]):
         """Return a builder of a controller that owns every kind of the components and watches the configuration."""
         builder: Builder[T] = controller_for(self.kind)
         kinds = {kind_of(kind): kind for one in self.components for kind in one.kinds}
+        optional = {kind_of(kind): kind for one in self.components for kind in one.optional_kinds}
         for kind in kinds.values():
             builder.owns(kind)
+        for identity, kind in optional.items():
+            if identity not in kinds:
+                builder.owns(kind, options=CacheOptions(optional=True))
         return self.configuration.declare(builder, self.kind)
