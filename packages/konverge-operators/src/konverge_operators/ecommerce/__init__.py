@@ -1,0 +1,1 @@
+"""The EcommerceApp operator: a stateless web application as one object."""
