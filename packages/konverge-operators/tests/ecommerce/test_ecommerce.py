@@ -15,7 +15,7 @@ from konverge.k8s.batch.v1 import Job
 from konverge.k8s.core.v1 import ConfigMap, Event, PersistentVolumeClaim, Secret, Service
 from konverge.k8s.networking.v1 import Ingress, NetworkPolicy
 from konverge.k8s.policy.v1 import PodDisruptionBudget
-from konverge.objects import Resource, find_condition
+from konverge.objects import Resource, find_condition, now
 from konverge.workflow import check_phases
 from konverge_cluster.nodes import Behavior
 from konverge_cluster.testing import TestCluster
@@ -56,7 +56,7 @@ async def test_the_sample_reaches_running_in_the_order_of_its_dependencies(clust
         await cluster.settle()
         app = await app_of(client)
         created = {
-            one.name: one.metadata.creation_timestamp
+            one.name: one.metadata.creation_timestamp or now()
             for kind in (StatefulSet, Deployment, Ingress, ConfigMap)
             for one in await client.list(kind, namespace=NAMESPACE)
         }

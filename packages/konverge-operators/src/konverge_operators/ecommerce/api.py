@@ -183,7 +183,7 @@ class EcommerceStatus(WorkflowStatus):
     database_kind: str = ""
     """Whether the database is a StatefulSet or a Database; decided at creation and never changed."""
     last_running: LastRunning = field(default_factory=LastRunning)
-    restarted_at: str = ""
+    last_restart: str = ""
     """The time of the last rolling restart, which is on the pod templates."""
     restart_pending: bool = False
     """Whether the annotation that requested the restart may still exist."""

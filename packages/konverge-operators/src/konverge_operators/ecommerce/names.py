@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from konverge_operators.ecommerce.api import EcommerceApp
 
-__all__ = ["DATABASE_CLIENT", "IMAGE_UPDATED", "OPERATOR", "RESTARTED_AT", "component_name"]
+__all__ = ["DATABASE_CLIENT", "IMAGE_UPDATED", "LAST_RESTART", "OPERATOR", "component_name"]
 
 OPERATOR = "ecommerce-operator"
 DATABASE_CLIENT = "ecommerce.io/database-client"
 """The label of pods that may reach the database."""
 IMAGE_UPDATED = "ecommerce.io/image-updated"
 """The annotation that requests a rolling restart."""
-RESTARTED_AT = "ecommerce.io/restarted-at"
+LAST_RESTART = "ecommerce.io/restarted-at"
 """The annotation of the pod templates with the time of the last rolling restart."""
 
 

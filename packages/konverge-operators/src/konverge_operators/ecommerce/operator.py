@@ -8,7 +8,7 @@ from konverge import Context, Result
 from konverge.manager import Operator
 from konverge.objects import decode, now, to_wire
 from konverge.workflow import Component, Workflow, WorkflowReconciler, WorkflowState
-from konverge_operators.ecommerce import database, exposure, monitoring, tiers
+from konverge_operators.ecommerce import database, ingress, monitoring, tiers
 from konverge_operators.ecommerce.api import EcommerceApp, LastRunning, Phase
 from konverge_operators.ecommerce.names import IMAGE_UPDATED, OPERATOR
 from konverge_operators.ecommerce.phases import phases
@@ -38,9 +38,9 @@ workflow: Workflow[EcommerceApp] = Workflow(
         ),
         Component(
             "ingress",
-            exposure.ingress_objects,
-            kinds=exposure.KINDS,
-            optional_kinds=exposure.OPTIONAL_KINDS,
+            ingress.ingress_objects,
+            kinds=ingress.KINDS,
+            optional_kinds=ingress.OPTIONAL_KINDS,
             needs=("frontend",),
         ),
         Component(
@@ -53,7 +53,7 @@ workflow: Workflow[EcommerceApp] = Workflow(
         ),
     ),
     phases=phases,
-    configuration=exposure.configuration,
+    configuration=ingress.configuration,
     suspended=lambda app: app.spec.suspend,
     progress_interval=30.0,
 )
@@ -72,7 +72,7 @@ class EcommerceReconciler(WorkflowReconciler[EcommerceApp]):
             app = await ctx.update_status(app)
         requested = (app.metadata.annotations or {}).get(IMAGE_UPDATED) == "true"
         if requested and not app.status.restart_pending:
-            app.status.restarted_at, app.status.restart_pending = to_wire(now()), True
+            app.status.last_restart, app.status.restart_pending = to_wire(now()), True
             app = await ctx.update_status(app)  # so that a crash does not restart the pods twice
         result = await super().reconcile(app, ctx)
         if requested and not app.spec.suspend:
@@ -83,7 +83,7 @@ class EcommerceReconciler(WorkflowReconciler[EcommerceApp]):
         """Record what ran last, and the address."""
         requested = IMAGE_UPDATED in (app.metadata.annotations or {})
         app.status.restart_pending = app.status.restart_pending and requested
-        app.status.url = exposure.url_of(app) if "ingress" in state and state["ingress"].ready else ""
+        app.status.url = ingress.url_of(app) if "ingress" in state and state["ingress"].ready else ""
         if app.status.phase is Phase.RUNNING:
             app.status.last_running = LastRunning(images=tiers.images_of(app), replicas=tiers.replicas_of(app))
         before = decode(EcommerceApp, app.source or b"").status

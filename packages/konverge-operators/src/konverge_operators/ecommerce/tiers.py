@@ -17,7 +17,7 @@ from konverge.workflow import objects_status
 from konverge_operators.ecommerce.api import Autoscaling, EcommerceApp, Tier
 from konverge_operators.ecommerce.database import connection_secret
 from konverge_operators.ecommerce.monitoring import scrape_annotations
-from konverge_operators.ecommerce.names import DATABASE_CLIENT, OPERATOR, RESTARTED_AT, component_name
+from konverge_operators.ecommerce.names import DATABASE_CLIENT, LAST_RESTART, OPERATOR, component_name
 from konverge_operators.manifests import Json, child, disruption_budget, labels, network_policy, pod_spec, selector
 
 __all__ = ["KINDS", "backend_objects", "backend_status", "frontend_objects", "images_of", "replicas_of"]
@@ -114,8 +114,8 @@ def _deployment_spec(app: EcommerceApp, component: str, tier: Tier, image: str, 
     if component == "backend":
         pod_labels[DATABASE_CLIENT] = "true"
     metadata: Json = {"labels": pod_labels}
-    if app.status.restarted_at:
-        metadata["annotations"] = {RESTARTED_AT: app.status.restarted_at}
+    if app.status.last_restart:
+        metadata["annotations"] = {LAST_RESTART: app.status.last_restart}
     return {
         "paused": False,
         "progressDeadlineSeconds": app.spec.progress_deadline_seconds,
