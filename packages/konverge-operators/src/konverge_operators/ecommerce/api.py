@@ -87,7 +87,6 @@ class Migrations(Spec):
 class Tier(Spec):
     """What frontend and backend have in common."""
 
-    image: str | None = None
     replicas: Count | None = None
     port: Port = 8080
     resources: Resources = field(default_factory=Resources)
@@ -96,6 +95,8 @@ class Tier(Spec):
 
 class Frontend(Tier):
     """The web frontend. Image and replicas default to those of the application."""
+
+    image: str | None = None
 
 
 class Backend(Tier):

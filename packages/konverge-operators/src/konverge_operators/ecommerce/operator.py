@@ -79,7 +79,7 @@ class EcommerceReconciler(WorkflowReconciler[EcommerceApp]):
             await ctx.client.patch(EcommerceApp, app.key, {"metadata": {"annotations": {IMAGE_UPDATED: None}}})
         return result
 
-    def observe(self, app: EcommerceApp, ctx: Context, state: WorkflowState) -> None:
+    def observe(self, app: EcommerceApp, ctx: Context, state: WorkflowState, /) -> None:
         """Record what ran last, and the address."""
         requested = IMAGE_UPDATED in (app.metadata.annotations or {})
         app.status.restart_pending = app.status.restart_pending and requested

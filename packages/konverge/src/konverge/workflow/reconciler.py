@@ -36,7 +36,7 @@ class WorkflowReconciler(Reconciler[T]):
     def __init__(self, metrics: PhaseMetrics | None = None) -> None:
         self.metrics = metrics or PhaseMetrics(self.workflow.kind.__name__.lower())
 
-    def observe(self, obj: T, ctx: Context, state: WorkflowState) -> None:
+    def observe(self, obj: T, ctx: Context, state: WorkflowState, /) -> None:
         """Set fields of the status that follow from the state of the components. The default sets none."""
 
     async def reconcile(self, obj: T, ctx: Context, /) -> Result:
