@@ -12,7 +12,7 @@ BENCH_STAMP := $(BENCH_VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types pyright vocabulary fast framework wheels contract cluster processes matrix dist \
-	control-plane generate golden fuzz faults campaigns bench-objects bench-client bench-controlplane bench-cluster \
+	control-plane generate golden fuzz faults campaigns interop bench-objects bench-client bench-controlplane bench-cluster \
 	bench-builtins bench-peers bench-cache bench-cache-events bench-controller bench-webapp pins clean
 
 help: ## list the commands
@@ -60,7 +60,7 @@ pyright: $(STAMP) ## pyright on the sources
 vocabulary: $(STAMP) ## names and docstrings use the field's words
 	$(BIN)/python tools/vocabulary.py
 
-QUICK := not control_plane and not faults and not campaigns and not peers and not wheels and not processes
+QUICK := not control_plane and not faults and not campaigns and not interop and not peers and not wheels and not processes
 
 framework: $(STAMP) ## the fast tests of the framework, on two processes
 	$(BIN)/pytest -m '$(QUICK)' -n 2 --dist loadfile packages/konverge/tests tests/test_layers.py tests/test_code_limits.py
@@ -117,6 +117,17 @@ fuzz: $(STAMP) ## thousands of generated requests on the embedded and the real s
 
 faults: $(STAMP) ## the faults that last for minutes, on the real server
 	$(BIN)/pytest -m faults
+
+# Helm is built once, by `go install` through the usual module proxy, into the user's cache beside the control plane.
+HELM_VERSION := v3.22.0
+HELM_DIRECTORY := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/konverge/interop/helm-$(HELM_VERSION)
+HELM := $(HELM_DIRECTORY)/helm
+
+$(HELM):
+	GOBIN=$(HELM_DIRECTORY) GOWORK=off CGO_ENABLED=0 go install -trimpath -ldflags='-s -w' helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
+
+interop: $(STAMP) $(HELM) ## kubectl's and Helm's commands on the embedded and the real control plane, compared (needs go once)
+	KONVERGE_HELM=$(HELM) $(BIN)/pytest -m interop tests/interop
 
 campaigns: $(STAMP) ## the generated cases of which make test runs a part, all of them, on both servers
 	$(BIN)/pytest -m campaigns

@@ -37,7 +37,7 @@ LAYERS: dict[str, list[set[str]]] = {
         {"crds", "webhooks", "pod_security", "bootstrap", "authentication"},
         {"http"},
         {"embedded_server"},
-        {"clock", "server_messages", "status_writes"},
+        {"clock", "pods_by_node", "server_messages", "status_writes"},
         {"volumes"},
         {"workloads", "garbage", "namespaces", "nodes", "credentials"},
         {"processes", "node_lifecycle", "taint_eviction", "pod_gc"},

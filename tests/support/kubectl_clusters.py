@@ -37,11 +37,19 @@ PROGRAM = (
     Behavior(image="slower:*", stops_after=12),
 )
 
+_END = r"[bcdfghjklmnpqrstvwxz2456789]{5}\b"
 _MASKS = (
     (re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{6,10}-[bcdfghjklmnpqrstvwxz2456789]{5}\b"), "-<hash>-<end>"),
     (re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{8,10}\b"), "-<hash>"),
     (re.compile(r"pod-template-hash=\w+"), "pod-template-hash=<hash>"),
-    (re.compile(r"(?<=once-)[bcdfghjklmnpqrstvwxz2456789]{5}\b"), "<end>"),
+    (
+        re.compile(r"\b((?:once|jobs|manual|unpullable|parts-\d|shop-load-\d)-)[bcdfghjklmnpqrstvwxz2456789]{5}\b"),
+        r"\1<end>",
+    ),
+    (re.compile(r"(?<=kube-api-access-)[bcdfghjklmnpqrstvwxz2456789]{5}\b"), "<end>"),
+    (re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d 20\d\d"), "<time>"),
+    (re.compile(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \S+ \S+"), "<time>"),
+    (re.compile(r"\b172\.30\.0\.\d+"), "<host>"),
     (re.compile(r"\b10\.\d+\.\d+\.\d+"), "<address>"),
     (re.compile(r"\bnode-\d\b"), "<node>"),
 )
@@ -51,6 +59,8 @@ _PASSING = re.compile(
 )
 """Intermediate output of `rollout status`; how often it appears depends on the speed of a cluster."""
 _EVICTING = re.compile(r"^(evicting pod |pod/\S+ evicted|pod/drained-|error when evicting pods/).*\n?", re.MULTILINE)
+_WAITING_EVENTS = re.compile(r" (WaitForFirstConsumer|WaitForPodScheduled|ExternalProvisioning) ")
+"""Events of a claim that waits: which of them are written depends on the speed of the others."""
 _DRAIN_ERRORS = re.compile(r"(?<=due to error: ).*(?=, continuing command)|(?<=when an error occurred: ).*")
 """Output of `drain` for each pod and attempt; which pods are on a node depends on the other scripts."""
 
@@ -117,9 +127,19 @@ def _masked(run: Run, namespace: str) -> Run:
     out = _EVICTING.sub("", _PASSING.sub("", out)).replace(namespace, "<namespace>")
     err = _DRAIN_ERRORS.sub("<evictions>", _EVICTING.sub("", err))
     lines = [re.sub(r"(?<=\S) +", " ", line) for line in out.splitlines()]
+    lines = _with_sorted_events(lines)
     if lines and lines[0].startswith("NAME "):
         lines = [lines[0], *sorted(lines[1:])]
     return Run(run.code, "\n".join(lines), err.replace(namespace, "<namespace>"))
+
+
+def _with_sorted_events(lines: list[str]) -> list[str]:
+    """Sort the events of `describe`, which have times in whole seconds, and mask how often they were repeated."""
+    if "Events:" not in lines:
+        return lines
+    start = lines.index("Events:") + 3
+    events = [re.sub(r"<age> \(x\d+ over <age>\)", "<age>", line) for line in lines[start:]]
+    return [*lines[:start], *sorted({line for line in events if not _WAITING_EVENTS.search(line)})]
 
 
 @contextmanager

@@ -19,13 +19,13 @@ from konverge_cluster.node_lifecycle.health import Heartbeat, ready_status, unkn
 from konverge_cluster.node_lifecycle.pod_readiness import NODE_CONTROLLER, mark_not_ready
 from konverge_cluster.node_lifecycle.taints import EXECUTE_TAINTS, has_execute_taint, schedule_taints, set_taints
 from konverge_cluster.node_lifecycle.zones import TaintLimiter, eviction_rates, zone_of
+from konverge_cluster.pods_by_node import NODE_OF_POD, PODS_BY_NODE
 from konverge_cluster.status_writes import controller_client
 
 __all__ = ["NodeLifecycleReconciler", "node_controller"]
 
 _LEASES: Final = "kube-node-lease"
 _MONITOR_PERIOD: Final = 5.0
-_PODS_BY_NODE: Final = "pods-by-node"
 
 
 class NodeLifecycleReconciler(Reconciler[Node]):
@@ -91,7 +91,7 @@ class NodeLifecycleReconciler(Reconciler[Node]):
         node = await self._write_conditions(node, conditions, ctx)
         if was_ready:
             ctx.event("NodeNotReady", f"Node {node.name} status is now: NodeNotReady", reporter=NODE_CONTROLLER)
-            for pod in ctx.find(Pod, _PODS_BY_NODE, node.name):
+            for pod in ctx.find(Pod, PODS_BY_NODE, node.name):
                 await mark_not_ready(pod, self._clock, ctx)
         return node
 
@@ -131,7 +131,7 @@ def node_controller(clock: Clock, grace_period: float, *, require_lease: bool) -
     reconciler = NodeLifecycleReconciler(clock, grace_period, require_lease=require_lease)
     builder = controller_for(Node).named("node-lifecycle").predicate(anything)
     builder.watches(Lease, _to_node, predicate=Predicate(_exists_or_not))
-    builder.watches(Pod, lambda _: ()).index(Pod, _PODS_BY_NODE, ".spec.nodeName")
+    builder.watches(Pod, lambda _: ()).index(Pod, PODS_BY_NODE, NODE_OF_POD)
     builder.needs(Node, "patch").needs(Node, "patch", subresource="status").needs(Pod, "patch", subresource="status")
     return builder.build(reconciler)
 

@@ -10,7 +10,7 @@ Rules that hold here; a pod that is collected is marked as failed, unless it has
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -19,16 +19,16 @@ from konverge.errors import NotFound
 from konverge.k8s.core.v1 import Node, Pod
 from konverge.objects import Key, to_wire
 from konverge.reconcile import Context, Reconciler, Result
-from konverge.triggers import CacheReader, deletion_started, field_changed, to_keys
+from konverge.triggers import deletion_started, field_changed
 from konverge_cluster.clock import Clock, truncate_to_seconds, utc_now
 from konverge_cluster.pod_gc.finished_pods import FinishedPods, is_finished
+from konverge_cluster.pods_by_node import NODE_OF_POD, PODS_BY_NODE, to_pods_of_node
 from konverge_cluster.status_writes import controller_client, patch_pod_status
 
 __all__ = ["PodGcReconciler", "pod_gc_controller"]
 
 _QUARANTINE: Final = 40.0
 _OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
-_PODS_BY_NODE: Final = "pods-by-node"
 _THRESHOLD: Final = 12_500
 
 
@@ -114,13 +114,9 @@ def pod_gc_controller(clock: Clock, *, threshold: int = _THRESHOLD) -> Controlle
     """
     builder = controller_for(Pod).named("pod-garbage-collector")
     builder.predicate(field_changed(".spec.nodeName") | field_changed(".status.phase") | deletion_started)
-    builder.index(Pod, _PODS_BY_NODE, ".spec.nodeName")
+    builder.index(Pod, PODS_BY_NODE, NODE_OF_POD)
     changed = field_changed(".spec.taints") | field_changed(".status.conditions")
-    builder.watches(Node, to_keys(_pods_of, Node), predicate=changed)
+    builder.watches(Node, to_pods_of_node(), predicate=changed)
     return (
         builder.needs(Pod, "delete").needs(Pod, "patch", subresource="status").build(PodGcReconciler(clock, threshold))
     )
-
-
-def _pods_of(node: Node, reader: CacheReader) -> Iterable[Key]:
-    return [pod.key for pod in reader.find(Pod, _PODS_BY_NODE, node.name)]

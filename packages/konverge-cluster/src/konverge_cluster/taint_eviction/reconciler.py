@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -14,8 +14,9 @@ from konverge.errors import NotFound
 from konverge.k8s.core.v1 import Node, Pod
 from konverge.objects import Key, to_wire
 from konverge.reconcile import Context, Reconciler, Result
-from konverge.triggers import CacheReader, field_changed, to_keys
+from konverge.triggers import field_changed
 from konverge_cluster.clock import Clock, truncate_to_seconds, utc_now
+from konverge_cluster.pods_by_node import NODE_OF_POD, PODS_BY_NODE, to_pods_of_node
 from konverge_cluster.status_writes import controller_client, patch_pod_status
 from konverge_cluster.taint_eviction.tolerations import execute_taints, toleration_seconds
 
@@ -23,7 +24,6 @@ __all__ = ["TaintEvictionReconciler", "taint_eviction_controller"]
 
 _REPORTER: Final = "taint-eviction-controller"
 _EVENT: Final = "TaintManagerEviction"
-_PODS_BY_NODE: Final = "pods-by-node"
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,6 @@ def taint_eviction_controller(clock: Clock) -> Controller[Pod]:
     """Return the controller of pods on tainted nodes; `clock` is the wall clock of the cluster, in seconds."""
     builder = controller_for(Pod).named(_REPORTER)
     builder.predicate(field_changed(".spec.nodeName") | field_changed(".spec.tolerations"))
-    builder.index(Pod, _PODS_BY_NODE, ".spec.nodeName")
-    builder.watches(Node, to_keys(_pods_of, Node), predicate=field_changed(".spec.taints"))
+    builder.index(Pod, PODS_BY_NODE, NODE_OF_POD)
+    builder.watches(Node, to_pods_of_node(), predicate=field_changed(".spec.taints"))
     return builder.needs(Pod, "delete").needs(Pod, "patch", subresource="status").build(TaintEvictionReconciler(clock))
-
-
-def _pods_of(node: Node, reader: CacheReader) -> Iterable[Key]:
-    return [pod.key for pod in reader.find(Pod, _PODS_BY_NODE, node.name)]
