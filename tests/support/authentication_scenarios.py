@@ -241,6 +241,22 @@ def _names(spec: Json) -> Iterable[Json]:
     return [*spec.get("volumes", ()), *(mount for each in containers for mount in each.get("volumeMounts", ()))]
 
 
+def kubectl_commands(cluster: AuthenticationCluster) -> Answers:
+    """What kubectl prints of users and tokens."""
+    account(cluster, "typist")
+    lines = {
+        "whoami": "auth whoami",
+        "as": "auth whoami --as bob --as-group devs --as-group ops --as-uid 7",
+        "as account": "auth whoami --as system:serviceaccount:default:typist",
+        "token": "create token typist --duration 10m",
+        "short token": "create token typist --duration 1m",
+        "no account": "create token nobody",
+        "bound token": "create token typist --bound-object-kind Pod --bound-object-name missing",
+    }
+    runs = {label: cluster.kubectl.run(line.split(" ")) for label, line in lines.items()}
+    return {label: masked([run.code, run.out.split(), run.err]) for label, run in runs.items()}
+
+
 SCENARIOS: tuple[Callable[[AuthenticationCluster], Answers], ...] = (
     token_requests,
     bound_tokens,
@@ -248,4 +264,5 @@ SCENARIOS: tuple[Callable[[AuthenticationCluster], Answers], ...] = (
     token_reviews,
     discovery,
     pods_with_accounts,
+    kubectl_commands,
 )
