@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from konverge import Context, Result
+from konverge.k8s.core.v1 import PersistentVolumeClaim, Secret
 from konverge.manager import Operator
 from konverge.objects import decode, now, to_wire
 from konverge.workflow import Component, Workflow, WorkflowReconciler, WorkflowState
@@ -104,11 +105,12 @@ def _warn_of_overrides(app: EcommerceApp, ctx: Context) -> None:
 def new_operator() -> Operator:
     """Return the operator of a new process."""
     reconciler = EcommerceReconciler()
-    controller = workflow.builder().needs(EcommerceApp, "patch").build(reconciler)
+    builder = workflow.builder().needs(EcommerceApp, "patch")
+    builder.needs(Secret, "get", "create").needs(PersistentVolumeClaim, "get", "create")
     samples = Path(__file__).parent / "samples"
     return Operator(
         name=OPERATOR,
-        controllers=(controller,),
+        controllers=(builder.build(reconciler),),
         samples=(samples / "ecommerce-app.yaml",),
         metrics=reconciler.metrics.collectors,
     )
