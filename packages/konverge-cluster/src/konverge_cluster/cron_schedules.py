@@ -40,6 +40,7 @@ _DURATION: Final = re.compile(rf"[+-]?(\d+(\.\d*)?({_UNIT}))+|0")
 _PART: Final = re.compile(rf"(\d+(?:\.\d*)?)({_UNIT})")
 _SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _YEARS: Final = 5
+_MAX_DIGITS: Final = 18
 
 
 class ScheduleError(ValueError):
@@ -234,6 +235,8 @@ def _check_range(part: str, start: int, end: int, bounds: _Bounds) -> None:
 def _number(text: str) -> int:
     if not re.fullmatch(r"[+-]?\d+", text, re.ASCII):
         raise ScheduleError(f"failed to parse int from {text}: strconv.Atoi: parsing {quote(text)}: invalid syntax")
+    if len(text.lstrip("+-0")) > _MAX_DIGITS:
+        raise ScheduleError(f"failed to parse int from {text}: strconv.Atoi: parsing {quote(text)}: value out of range")
     if int(text) < 0:
         raise ScheduleError(f"negative number ({int(text)}) not allowed: {text}")
     return int(text)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import math
 import re
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import msgspec
@@ -11,7 +14,7 @@ import yaml
 from yaml.scanner import ScannerError
 
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.go_json import MAX_DEPTH, JsonSyntaxError, duplicate_keys
+from konverge_cluster.api.go_json import MAX_DEPTH, HugeNumber, JsonSyntaxError, duplicate_keys
 
 __all__ = [
     "BODY_LIMIT",
@@ -19,7 +22,9 @@ __all__ = [
     "YAML",
     "BodyDecodeError",
     "ObjectDecodeError",
+    "huge_number",
     "media_type",
+    "parse_large_yaml",
     "read_body",
     "read_json",
     "read_yaml",
@@ -32,9 +37,15 @@ JSON: Final = "application/json"
 YAML: Final = "application/yaml"
 
 _SUMMARY_LENGTH: Final = 30
+# Where a number may be too large for a float64: hundreds of digits, or an exponent with three digits.
+_HUGE: Final = re.compile(rb"[\s:,\[]-?(?:[0-9]{309}|[0-9]+(?:\.[0-9]+)?[eE]\+?[0-9]{3})")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 # With aliases a short YAML text can expand to a huge value.
 _MAX_NODES: Final = 1_000_000
+_INT_DIGITS: Final = 100
+_LARGE_YAML: Final = 64 * 1024
+
+_yaml_thread: Final = ThreadPoolExecutor(1, "konverge-yaml")
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -67,7 +78,9 @@ def read_json(body: bytes) -> tuple[Any, list[str]]:
         value = _decode(body)
     except RecursionError:
         raise BodyDecodeError("invalid character '{' exceeded max depth") from None
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except ValueError:
+        return _read_leniently(body)
+    if _HUGE.search(body):
         return _read_leniently(body)
     if body.count(b"{") + body.count(b"[") > MAX_DEPTH and too_deep(value):
         return _read_leniently(body)
@@ -82,14 +95,37 @@ def _duplicates(text: str) -> list[str]:
 
 
 def _read_leniently(body: bytes) -> tuple[Any, list[str]]:
-    """Decode what the fast decoder rejects: it is not JSON, or it has bytes or surrogates that Go replaces."""
+    """Decode what the fast decoder cannot: no JSON at all, bytes or surrogates that Go replaces, huge numbers."""
     text = body.decode("utf-8", "replace")
     try:
         errors = _duplicates(text)
     except JsonSyntaxError as error:
         raise BodyDecodeError(str(error)) from None
-    value = json.loads(text)
-    return _decode(_encode(_replace_surrogates(value))), errors
+    return _replace_surrogates(json.loads(text, parse_int=_read_number, parse_float=_read_number)), errors
+
+
+def _read_number(text: str) -> int | float:
+    value = float(text)
+    if math.isinf(value):
+        return HugeNumber(text)
+    return value if any(letter in text for letter in ".eE") else int(text)
+
+
+def huge_number(body: bytes, value: Any) -> HugeNumber | None:
+    """Return a number in a decoded body that no float64 can hold, or None.
+
+    A field of a Go type rejects such a number itself; a value without a type must be rejected by its reader.
+    """
+    if not _HUGE.search(body):
+        return None
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, HugeNumber):
+            return each
+        if isinstance(each, (dict, list)):
+            pending.extend(each.values() if isinstance(each, dict) else each)
+    return None
 
 
 def _replace_surrogates(value: Any) -> Any:
@@ -117,11 +153,37 @@ def too_deep(value: Any) -> bool:
     return False
 
 
+class _ParsedYaml(bytes):
+    """A YAML body with what `read_yaml` returns or raises for it."""
+
+    result: tuple[Any, list[str]] | BodyDecodeError
+
+
+async def parse_large_yaml(body: bytes) -> bytes:
+    """Return the body; if it is large, with its value, for `read_yaml`.
+
+    YAML takes about a second of CPU time for each megabyte. It is decoded in a thread, one body at a time, so that
+    other requests are handled meanwhile.
+    """
+    if not _LARGE_YAML < len(body) <= BODY_LIMIT:
+        return body
+    parsed = _ParsedYaml(body)
+    try:
+        parsed.result = await asyncio.get_running_loop().run_in_executor(_yaml_thread, read_yaml, body)
+    except BodyDecodeError as error:
+        parsed.result = error
+    return parsed
+
+
 def read_yaml(body: bytes) -> tuple[Any, list[str]]:
     """Decode the first document of a YAML text into a JSON value; return it and the strict decoding errors.
 
     Raises: BodyDecodeError with the parser's message.
     """
+    if isinstance(body, _ParsedYaml):
+        if isinstance(body.result, BodyDecodeError):
+            raise body.result
+        return body.result
     if body[:1] == b"{":
         # Most YAML that programs send is JSON, which decodes ten times as fast.
         try:
@@ -135,7 +197,7 @@ def read_yaml(body: bytes) -> tuple[Any, list[str]]:
     _check_depth(text)
     loader = _Loader(text, errors)
     try:
-        value = loader.get_single_or_first()
+        value = loader.get_first()
         if too_deep(value):
             raise BodyDecodeError("yaml: document contains excessive aliasing")
         return _decode(_encode(value)), errors
@@ -182,8 +244,16 @@ class _Loader(yaml.CSafeLoader):
         super().__init__(text)
         self._errors = errors
 
-    def get_single_or_first(self) -> Any:
-        return self.get_data() if self.check_data() else None  # type: ignore[no-untyped-call]
+    def get_first(self) -> Any:
+        """Return the value of the first document, None when there is none.
+
+        Raises: BodyDecodeError when its aliases expand too much.
+        """
+        node = self.get_node() if self.check_node() else None  # type: ignore[no-untyped-call]
+        if node is None:
+            return None
+        _AliasCounter().count(node)
+        return self.construct_document(node)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:  # noqa: ARG002
         self.flatten_mapping(node)
@@ -196,10 +266,72 @@ class _Loader(yaml.CSafeLoader):
         return found
 
 
+class _AliasCounter:
+    """Counts the nodes of a document as if its aliases and merge keys were written out, without doing so.
+
+    The rule is that of the real server's decoder: the larger a document is, the smaller the part that may come from
+    aliases.
+    """
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+        self._open: set[int] = set()
+        self._nodes = 0
+        self._aliased = 0
+
+    def count(self, node: yaml.Node, *, aliased: bool = False) -> None:
+        self._nodes += 1
+        self._aliased += aliased
+        if self._aliased > 100 and self._nodes > 1000 and self._aliased / self._nodes > self._allowed_ratio():
+            raise BodyDecodeError("yaml: document contains excessive aliasing")
+        if isinstance(node, yaml.ScalarNode):
+            return
+        if id(node) in self._open:
+            raise BodyDecodeError("yaml: document contains excessive aliasing")
+        aliased = aliased or id(node) in self._seen
+        self._seen.add(id(node))
+        self._open.add(id(node))
+        for child in node.value:
+            for each in child if isinstance(child, tuple) else (child,):
+                self.count(each, aliased=aliased)
+        self._open.discard(id(node))
+
+    def _allowed_ratio(self) -> float:
+        low, high = 400_000, 4_000_000
+        part = min(max(self._nodes - low, 0) / (high - low), 1)
+        return 0.99 - part * (0.99 - 0.10)
+
+
 def _key_text(key: Any) -> str:
     if isinstance(key, bool):
         return "true" if key else "false"
     return key if isinstance(key, str) else str(key)
+
+
+def _construct_int(loader: _Loader, node: Any) -> Any:
+    """Return an integer; a float if it has more than 64 bits; the text if no float64 can hold it."""
+    text = loader.construct_scalar(node).replace("_", "")
+    if ":" in text:
+        # Numbers to the base 60 are strings for the server.
+        return loader.construct_scalar(node)
+    if len(text) <= _INT_DIGITS:
+        value = loader.construct_yaml_int(node)
+        if -(2**63) <= value < 2**64:
+            return value
+    try:
+        value = float(text)
+    except ValueError:
+        return loader.construct_scalar(node)
+    return loader.construct_scalar(node) if math.isinf(value) else value
+
+
+def _construct_float(loader: _Loader, node: Any) -> Any:
+    """Return a float; the text if no float64 can hold it."""
+    text = loader.construct_scalar(node)
+    if ":" in text:
+        return text
+    value = loader.construct_yaml_float(node)
+    return text if math.isinf(value) and "inf" not in text.lower() else value
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -213,6 +345,8 @@ def _construct_map(loader: _Loader, node: Any) -> dict[Any, Any]:
 
 
 _Loader.add_constructor("tag:yaml.org,2002:map", _construct_map)
+_Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
+_Loader.add_constructor("tag:yaml.org,2002:float", _construct_float)
 
 
 def summary(body: bytes) -> str:

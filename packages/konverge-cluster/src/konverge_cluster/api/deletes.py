@@ -82,10 +82,10 @@ def _checked_options(body: Any) -> Document:
         raise status_errors.bad_request(text)
     for name, (expected, text) in _OPTION_TYPES.items():
         value = body.get(name)
-        if value is not None and type(value) is not expected:
-            detail = (
-                f"json: cannot unmarshal {json_type(value)} into Go struct field DeleteOptions.{name} of type {text}"
-            )
+        if value is not None and (type(value) is not expected or (expected is int and not -(2**63) <= value < 2**63)):
+            found = json_type(value)
+            found = f"number {value}" if found == "number" and expected is int else found
+            detail = f"json: cannot unmarshal {found} into Go struct field DeleteOptions.{name} of type {text}"
             raise status_errors.bad_request(detail)
     return {name: value for name, value in body.items() if name in _OPTION_TYPES and value is not None}
 

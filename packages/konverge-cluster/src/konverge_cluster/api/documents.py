@@ -13,7 +13,16 @@ from typing import Any, Final
 from konverge.objects.kinds import split_api_version
 from konverge.wire.messages import Request
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.bodies import JSON, YAML, BodyDecodeError, ObjectDecodeError, media_type, read_body, summary
+from konverge_cluster.api.bodies import (
+    JSON,
+    YAML,
+    BodyDecodeError,
+    ObjectDecodeError,
+    huge_number,
+    media_type,
+    read_body,
+    summary,
+)
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, encode
 from konverge_cluster.api.field_errors import invalid
@@ -53,9 +62,18 @@ def read_document(cluster: Cluster, call: Call, validation: str) -> Document:
     if value is None:
         value = {}
     document = _check_type(cluster, call, value, validation)
+    if strategy.custom:
+        _reject_huge_numbers(strategy, request.body, document)
     document, found = decode_and_default(strategy, document)
+    _reject_huge_numbers(strategy, request.body, document)
     report_strict_errors(call, errors + found, validation)
     return document
+
+
+def _reject_huge_numbers(strategy: Strategy, body: bytes, document: Document) -> None:
+    number = huge_number(body, document)
+    if number is not None:
+        raise decode_error(strategy, f"json: cannot unmarshal number {number} into Go value of type float64")
 
 
 def to_json_request(request: Request, strategy: Strategy, decode: Decoder) -> Request:

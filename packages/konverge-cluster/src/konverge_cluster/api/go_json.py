@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 
 from konverge_cluster.api.field_errors import quote
 
-__all__ = ["MAX_DEPTH", "JsonSyntaxError", "duplicate_keys"]
+__all__ = ["MAX_DEPTH", "HugeNumber", "JsonSyntaxError", "duplicate_keys"]
 
 # The limit of the real parser is 10,000. A recursive step of this server takes several frames of Python's stack, so the
 # limit is lower; the text is the same.
@@ -26,6 +26,28 @@ _LITERALS: Final = {"t": "true", "f": "false", "n": "null"}
 
 class JsonSyntaxError(ValueError):
     """The text is not JSON; the message is that of the real server's parser."""
+
+
+class HugeNumber(float):
+    """A number that no float64 can hold: infinite, but it is printed as in the text, as the real server does.
+
+    Python refuses to convert thousands of digits to an integer.
+    """
+
+    text: str
+
+    def __new__(cls, text: str) -> HugeNumber:
+        number = super().__new__(cls, "-inf" if text.startswith("-") else "inf")
+        number.text = text
+        return number
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def __format__(self, _specification: str) -> str:
+        return self.text
+
+    __str__ = __repr__
 
 
 def duplicate_keys(text: str) -> list[str]:

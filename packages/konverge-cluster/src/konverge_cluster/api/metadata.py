@@ -62,6 +62,7 @@ FIELDS: Final[dict[str, Any]] = {
     ),
 }
 # Pointers in the server's types: their zero is a value and is not omitted.
+_MAX_PRINTED_OWNERS: Final = 10_000
 _POINTERS: Final = frozenset({"deletionGracePeriodSeconds", "controller", "blockOwnerDeletion"})
 # These strings are written even when they are empty.
 _ALWAYS: Final = frozenset({("OwnerReference", name) for name in ("apiVersion", "kind", "name", "uid")})
@@ -130,7 +131,7 @@ def _shape_scalar(value: Any, field_type: Any, field_path: str) -> Any:
         return value
     if field_type is _TIME:
         return _shape_time(value, field_path)
-    if field_type is _NUMBER and isinstance(value, float):
+    if field_type is _NUMBER and (isinstance(value, float) or (type(value) is int and not -(2**63) <= value < 2**63)):
         raise FieldTypeError(f"json: cannot unmarshal number {value} into Go struct field {field_path} of type int64")
     expected = {_TEXT: str, _NUMBER: int, _FLAG: bool}[field_type]
     if type(value) is not expected:
@@ -206,15 +207,14 @@ def remove_duplicate_owners(metadata: dict[str, Any]) -> list[str]:
     owners = metadata.get("ownerReferences")
     if not owners or len(owners) < 2:
         return []
-    unique: list[dict[str, Any]] = []
-    duplicates: dict[str, None] = {}
+    unique: dict[tuple[Any, ...], dict[str, Any]] = {}
+    duplicates: list[str] = []
     for owner in owners:
-        if owner in unique:
-            duplicates[owner["uid"]] = None
-        else:
-            unique.append(owner)
-    metadata["ownerReferences"] = unique
-    return list(duplicates)
+        fields = tuple(sorted(owner.items()))
+        if unique.setdefault(fields, owner) is not owner:
+            duplicates.append(owner["uid"])
+    metadata["ownerReferences"] = list(unique.values())
+    return duplicates
 
 
 NameRule = Callable[..., list[str]]
@@ -283,9 +283,11 @@ def _owner_errors(owners: list[dict[str, Any]]) -> list[FieldError]:
     errors: list[FieldError] = []
     path = "metadata.ownerReferences"
     controller = ""
+    printed = 0
     for owner in owners:
         errors += _single_owner_errors(owner, path)
-        if owner.get("controller"):
+        # Each error prints all references: thousands of controllers would make a response of gigabytes.
+        if owner.get("controller") and printed < _MAX_PRINTED_OWNERS:
             this = f"{owner['kind']}/{owner['name']}"
             if controller:
                 text = 'Only one reference can have Controller set to true. Found "true" in references for'
@@ -293,6 +295,7 @@ def _owner_errors(owners: list[dict[str, Any]]) -> list[FieldError]:
                     {name: each[name] for name in FIELDS["ownerReferences"][1] if name in each} for each in owners
                 ]
                 errors.append(invalid(path, references, f"{text} {controller} and {this}"))
+                printed += len(owners)
             else:
                 controller = this
     return errors

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.bodies import BODY_LIMIT, BodyDecodeError, media_type, read_json, read_yaml
+from konverge_cluster.api.bodies import BODY_LIMIT, BodyDecodeError, huge_number, media_type, read_json, read_yaml
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, encode
 from konverge_cluster.api.converters import converter_text
@@ -93,6 +93,11 @@ def read_patch(call: Call, kind: str) -> tuple[Any, list[str]]:
             raise status_errors.bad_request("Invalid JSON Patch") from None
         prefix = _PREFIXES.get(kind, "error decoding patch: ")
         raise status_errors.bad_request(f"{prefix}{error}") from None
+    number = huge_number(call.request.body, value)
+    if number is not None:
+        where = "struct field jsonPatchOp.value" if kind == JSON_PATCH else "value"
+        text = f"json: cannot unmarshal number {number} into Go {where} of type float64"
+        raise status_errors.bad_request(f"{_PREFIXES.get(kind, 'error decoding patch: ')}{text}")
     return value, [f"json patch {text}" for text in errors] if kind == JSON_PATCH else errors
 
 

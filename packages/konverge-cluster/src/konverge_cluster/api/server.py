@@ -17,7 +17,7 @@ from konverge.wire.messages import Request
 from konverge_cluster.api import status_errors
 from konverge_cluster.api.authorization import ADMIN, UserInfo, check_authorized
 from konverge_cluster.api.bindings import bind_named_pod, bind_pod
-from konverge_cluster.api.bodies import YAML, media_type
+from konverge_cluster.api.bodies import YAML, media_type, parse_large_yaml
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster
 from konverge_cluster.api.deletes import handle_delete, handle_delete_collection
@@ -30,7 +30,7 @@ from konverge_cluster.api.negotiation import is_pretty, negotiate
 from konverge_cluster.api.non_resource_urls import SERVER_VERSION, handle_non_resource_url
 from konverge_cluster.api.openapi import OpenApi
 from konverge_cluster.api.options import Query
-from konverge_cluster.api.patch_requests import handle_patch
+from konverge_cluster.api.patch_requests import APPLY, handle_patch
 from konverge_cluster.api.reads import handle_get, handle_list
 from konverge_cluster.api.request_info import request_attributes
 from konverge_cluster.api.responses import Response, error_response, text_response
@@ -107,6 +107,8 @@ class ApiServer:
             if target is None:
                 response = self._page(request)
             else:
+                if media_type(request.headers.get("content-type", "")) in (YAML, APPLY):
+                    request = replace(request, body=await parse_large_yaml(request.body))
                 call = self._call(request, target, user)
                 response = await self._handler(call)(self.cluster, call)
         except StatusError as error:

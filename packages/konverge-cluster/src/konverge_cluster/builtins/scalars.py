@@ -55,7 +55,8 @@ def float_reader(name: str) -> Reader:
     def read(value: Any) -> Any:
         if type(value) is float or type(value) is int:
             return value
-        raise UnmarshalTypeError(json_type(value), name)
+        kind = json_type(value)
+        raise UnmarshalTypeError(f"number {value!r}" if kind == "number" else kind, name)
 
     return read
 

@@ -15,9 +15,10 @@ from konverge_cluster.cel.lists import add_lists
 from konverge_cluster.cel.literals import literal_messages
 from konverge_cluster.cel.optionals import add_optionals
 from konverge_cluster.cel.parser import ParseError, parse
+from konverge_cluster.cel.recursion import deep_recursion
 from konverge_cluster.cel.standard import add_standard
 from konverge_cluster.cel.strings import add_strings
-from konverge_cluster.cel.syntax import Message, Node
+from konverge_cluster.cel.syntax import NOWHERE, Message, Node, depth_of
 from konverge_cluster.cel.types import Type
 from konverge_cluster.cel.values import EvaluationError
 
@@ -25,6 +26,8 @@ __all__ = ["MAX_STEPS", "CompileError", "Environment", "Program"]
 
 MAX_STEPS: Final = 1_000_000
 """The maximum number of loop steps in one expression."""
+
+_SHALLOW: Final = 20
 
 
 class CompileError(ValueError):
@@ -58,6 +61,7 @@ class Program:
         self._node = node
         self._checked = checked
         self._evaluate = compile_node(node, checked)
+        self._is_deep = depth_of(node) > _SHALLOW
         self.result = checked.types[node]
         self.used = frozenset(checked.used)
 
@@ -66,11 +70,16 @@ class Program:
 
         Raises: EvaluationError.
         """
-        return self._evaluate({**variables, "#budget": budget or Budget(MAX_STEPS)})
+        variables = {**variables, "#budget": budget or Budget(MAX_STEPS)}
+        if not self._is_deep:
+            return self._evaluate(variables)
+        with deep_recursion():
+            return self._evaluate(variables)
 
     def max_cost(self, sizes: Sizes) -> int:
         """Return the maximum cost of an evaluation, in the units of the real server."""
-        return estimate(self._node, self._checked, sizes)
+        with deep_recursion():
+            return estimate(self._node, self._checked, sizes)
 
 
 class Environment:
@@ -88,6 +97,10 @@ class Environment:
             node = parse(text)
         except ParseError as error:
             raise CompileError(_format_messages(text, error.messages)) from None
+        with deep_recursion():
+            return self._compile(text, node)
+
+    def _compile(self, text: str, node: Node) -> Program:
         checked, messages = check(node, kubernetes_library(), self._variables)
         messages = messages or literal_messages(node, checked)
         if messages:
@@ -110,6 +123,9 @@ def _format_messages(text: str, messages: list[Message]) -> str:
         ends.append(ends[-1] + len(line) + 1)
     written = []
     for message in sorted(messages, key=lambda each: each.at):
+        if message.at == NOWHERE:
+            written.append(f"ERROR: <input>:-1:0: {message.text}")
+            continue
         number = next((at for at in range(len(lines)) if message.at < ends[at + 1]), len(lines) - 1)
         column = message.at - ends[number]
         line = lines[number].replace("\t", " ")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, Final, NamedTuple
 
 from konverge_cluster.cel.syntax import Message
 from konverge_cluster.cel.values import UInt
 
-__all__ = ["EOF", "LiteralError", "Token", "literal_value", "tokenize"]
+__all__ = ["EOF", "LiteralError", "Token", "integer_value", "literal_value", "tokenize"]
 
 EOF: Final = "<EOF>"
+
+_MAX_DIGITS: Final = 20
 
 _ESCAPE: Final = r"\\(?:[abfnrtv\"'\\?`]|[0-3][0-7][0-7]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
 _STRING: Final = (
@@ -109,19 +112,28 @@ def literal_value(token: Token) -> Any:
     Raises: LiteralError.
     """
     if token.kind == "int":
-        return _bounded(int(token.text, 0 if token.text.startswith("0x") else 10), -(2**63), 2**63, "int")
+        return integer_value(token.text, "int", 2**63)
     if token.kind == "uint":
-        digits = token.text[:-1]
-        return UInt(_bounded(int(digits, 0 if digits.startswith("0x") else 10), 0, 2**64, "uint"))
+        return UInt(integer_value(token.text[:-1], "uint", 2**64))
     if token.kind == "float":
-        return float(token.text)
+        value = float(token.text)
+        if math.isinf(value):
+            raise LiteralError("invalid double literal")
+        return value
     if token.kind == "bytes":
         return _parse_bytes(token.text[1:])
     return _parse_string(token.text)
 
 
-def _bounded(value: int, minimum: int, end: int, name: str) -> int:
-    if not minimum <= value < end:
+def integer_value(text: str, name: str, end: int) -> int:
+    """Return the value of an unsigned literal, which must be below `end`.
+
+    Raises: LiteralError.
+    """
+    digits = text.removeprefix("0x").lstrip("0") or "0"
+    # The conversion of thousands of digits is slow, and Python refuses it.
+    value = int(digits, 16 if text.startswith("0x") else 10) if len(digits) <= _MAX_DIGITS else end
+    if value >= end:
         raise LiteralError(f"invalid {name} literal")
     return value
 

@@ -10,14 +10,12 @@ from konverge_cluster.cel.patterns import pattern_error
 from konverge_cluster.cel.string_format import FormatVerb, parse_format, verb_error
 from konverge_cluster.cel.syntax import (
     Call,
-    Comprehension,
     ListNode,
     Literal,
     MapNode,
     Message,
     Node,
-    Select,
-    Struct,
+    children_of,
 )
 from konverge_cluster.cel.times import SECOND, new_timestamp, parse_duration, parse_timestamp
 from konverge_cluster.cel.types import Type, unwrap_optional
@@ -35,24 +33,8 @@ def _walk(node: Node, exempt: bool) -> Iterator[tuple[Node, bool]]:
     """Yield every node, and whether it is inside a call of `format`, where lists may mix types."""
     yield node, exempt
     exempt = exempt or (isinstance(node, Call) and node.function == "format")
-    for child in _children(node):
+    for child in children_of(node):
         yield from _walk(child, exempt)
-
-
-def _children(node: Node) -> list[Node]:
-    if isinstance(node, Call):
-        return [node.target, *node.args] if node.target is not None else node.args
-    if isinstance(node, Select):
-        return [node.operand]
-    if isinstance(node, ListNode):
-        return node.elements
-    if isinstance(node, MapNode):
-        return [part for key, value, _ in node.entries for part in (key, value)]
-    if isinstance(node, Struct):
-        return [value for _, value, _ in node.fields]
-    if isinstance(node, Comprehension):
-        return [node.range, node.init, node.condition, node.step, node.result]
-    return []
 
 
 def _node_messages(node: Node, checked: Checked, exempt: bool) -> Iterator[Message]:

@@ -6,11 +6,14 @@ unclosed bracket. Parsing stops at the first syntax error.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NoReturn
 
-from konverge_cluster.cel.lexer import EOF, LiteralError, Token, literal_value, tokenize
+from konverge_cluster.cel.lexer import EOF, LiteralError, Token, integer_value, literal_value, tokenize
 from konverge_cluster.cel.macros import MacroError, expand_global, expand_member
+from konverge_cluster.cel.recursion import deep_recursion
 from konverge_cluster.cel.syntax import (
+    NOWHERE,
     Call,
     Ident,
     ListNode,
@@ -20,6 +23,7 @@ from konverge_cluster.cel.syntax import (
     Node,
     Select,
     Struct,
+    depth_of,
     qualified_name,
 )
 
@@ -35,6 +39,7 @@ RESERVED: Final = frozenset(
 )
 _RELATIONS: Final = ("<", "<=", ">=", ">", "==", "!=", "in")
 _MAX_DEPTH: Final = 250
+_MAX_LENGTH: Final = 100_000
 
 
 class ParseError(ValueError):
@@ -50,15 +55,24 @@ def parse(text: str) -> Node:
 
     Raises: ParseError.
     """
+    if len(text) > _MAX_LENGTH:
+        raise _too_large(f"expression code point size exceeds limit: size: {len(text)}, limit {_MAX_LENGTH}")
     tokens, messages = tokenize(text)
     parser = _Parser(tokens, messages)
     try:
-        node = parser.whole()
+        with deep_recursion():
+            node = parser.whole()
     except _ParserAbort:
         node = None
     if parser.messages or node is None:
         raise ParseError(parser.messages)
+    if depth_of(node) > _MAX_DEPTH:
+        raise _too_large("max recursion depth exceeded")
     return node
+
+
+def _too_large(text: str) -> ParseError:
+    return ParseError([Message(NOWHERE, text)])
 
 
 class _ParserAbort(Exception):
@@ -116,8 +130,7 @@ class _Parser:
     def _expression(self) -> Node:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
-            self._report(self._token.at, f"expression recursion limit exceeded: {_MAX_DEPTH}")
-            raise _ParserAbort
+            raise _too_large(f"expression recursion limit exceeded: {_MAX_DEPTH}")
         node = self._or()
         mark = self._accept("?")
         if mark is not None:
@@ -128,16 +141,18 @@ class _Parser:
         return node
 
     def _or(self) -> Node:
-        node = self._and()
-        while mark := self._accept("||"):
-            node = Call(mark.at, "_||_", [node, self._and()])
-        return node
+        return self._chain("||", self._and)
 
     def _and(self) -> Node:
-        node = self._relation()
-        while mark := self._accept("&&"):
-            node = Call(mark.at, "_&&_", [node, self._relation()])
-        return node
+        return self._chain("&&", self._relation)
+
+    def _chain(self, sign: str, term: Callable[[], Node]) -> Node:
+        """Parse terms with a logical operator between them into a balanced tree, so that a long chain is not deep."""
+        terms, marks = [term()], []
+        while mark := self._accept(sign):
+            marks.append(mark.at)
+            terms.append(term())
+        return _balance(f"_{sign}_", terms, marks)
 
     def _relation(self) -> Node:
         node = self._sum()
@@ -309,8 +324,13 @@ class _Parser:
         return MapNode(brace.at, entries)
 
 
+def _balance(function: str, terms: list[Node], marks: list[int]) -> Node:
+    if not marks:
+        return terms[0]
+    middle = len(marks) // 2
+    left = _balance(function, terms[: middle + 1], marks[:middle])
+    return Call(marks[middle], function, [left, _balance(function, terms[middle + 1 :], marks[middle + 1 :])])
+
+
 def _negative(token: Token) -> int:
-    value = -int(token.text, 0 if token.text.startswith("0x") else 10)
-    if value < -(2**63):
-        raise LiteralError("invalid int literal")
-    return value
+    return -integer_value(token.text, "int", 2**63 + 1)

@@ -29,6 +29,8 @@ _TAKES: Final = {
 }
 _TAKES["X"] = _TAKES["x"]
 _PRECISION: Final = 6
+_MAX_PRECISION: Final = 10_000_009
+_MAX_INT: Final = 2**63 - 1
 _RAISED: Final = str.maketrans("0123456789", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 
 
@@ -57,8 +59,18 @@ def parse_format(text: str) -> Iterator[str | FormatVerb]:
         elif match[2] not in _TAKES:
             raise EvaluationError(f'could not parse formatting clause: unrecognized formatting clause "{match[2]}"')
         else:
-            yield FormatVerb(match[2], int(match[1]) if match[1] else _PRECISION)
+            yield FormatVerb(match[2], _precision(match[1]))
     yield text[at:]
+
+
+def _precision(digits: str | None) -> int:
+    significant = (digits or "").lstrip("0")
+    if len(significant) >= len(str(_MAX_INT)) and (
+        len(significant) > len(str(_MAX_INT)) or int(significant) > _MAX_INT
+    ):
+        text = "could not parse formatting clause: error while parsing precision: error while converting precision to"
+        raise EvaluationError(f'{text} integer: strconv.Atoi: parsing "{digits}": value out of range')
+    return int(significant or "0") if digits else _PRECISION
 
 
 def verb_error(verb: FormatVerb, kind: Type) -> str:
@@ -92,6 +104,8 @@ def _write(verb: FormatVerb, value: Any) -> str:
     kind = _kind(value)
     if takes and kind not in takes.split():
         raise EvaluationError(f"error during formatting: {text.format(kind)}")
+    if verb.letter in "ef" and verb.precision > _MAX_PRECISION:
+        return "%!(NOVERB)"
     return _WRITERS[verb.letter](value, verb.precision)
 
 
@@ -138,8 +152,8 @@ def _inside(value: Any) -> str:
 
 
 def _fixed(value: Any, precision: int) -> str:
-    # The server uses the en-US number format.
-    return f"{float(value):,.{precision}f}"
+    # The server uses the en-US number format, and keeps the precision in one byte.
+    return f"{float(value):,.{precision % 256}f}"
 
 
 def _scientific(value: Any, precision: int) -> str:

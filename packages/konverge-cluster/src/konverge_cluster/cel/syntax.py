@@ -6,9 +6,10 @@ A complete tree has no macros (`has`, `all`, `map`, ...): loops are `Comprehensi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 __all__ = [
+    "NOWHERE",
     "Call",
     "Comprehension",
     "Ident",
@@ -19,8 +20,13 @@ __all__ = [
     "Node",
     "Select",
     "Struct",
+    "children_of",
+    "depth_of",
     "qualified_name",
 ]
+
+NOWHERE: Final = -1
+"""The position of a message about a whole text."""
 
 
 @dataclass(slots=True, eq=False)
@@ -120,3 +126,29 @@ def qualified_name(node: Node) -> str:
         prefix = qualified_name(node.operand)
         return f"{prefix}.{node.field}" if prefix else ""
     return ""
+
+
+def children_of(node: Node) -> list[Node]:
+    """Return the nodes directly below a node."""
+    if isinstance(node, Call):
+        return [node.target, *node.args] if node.target is not None else node.args
+    if isinstance(node, Select):
+        return [node.operand]
+    if isinstance(node, ListNode):
+        return node.elements
+    if isinstance(node, MapNode):
+        return [part for key, value, _ in node.entries for part in (key, value)]
+    if isinstance(node, Struct):
+        return [value for _, value, _ in node.fields]
+    if isinstance(node, Comprehension):
+        return [node.range, node.init, node.condition, node.step, node.result]
+    return []
+
+
+def depth_of(node: Node) -> int:
+    """Return how deep a tree is; a single node has depth 1. Not recursive: a tree may be deeper than Python's stack."""
+    level, depth = [node], 0
+    while level:
+        level = [child for each in level for child in children_of(each)]
+        depth += 1
+    return depth

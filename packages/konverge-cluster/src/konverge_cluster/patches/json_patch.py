@@ -19,12 +19,18 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from konverge_cluster.patches.errors import PatchError, bad_request, invalid_patch, too_large
 
 __all__ = ["MAX_OPERATIONS", "apply_json_patch", "read_json_patch", "unknown_operation_fields"]
 
 MAX_OPERATIONS = 10_000
 
+_MAX_COPIED_BYTES = 3 * 1024 * 1024
+_MAX_DIGITS = 19
+
+_encode = msgspec.json.Encoder().encode
 _NUMBER = re.compile(r"[+-]?[0-9]+\Z")
 _ABSENT: Any = object()
 _STRICT_TYPES = ("[]handlers.jsonPatchOp", "handlers.jsonPatchOp")
@@ -76,14 +82,13 @@ def apply_json_patch(document: Any, patch: Any, *, ignore_validation: bool = Fal
 
     Raises: PatchError as `read_json_patch`, and 422 when an operation does not apply.
     """
-    root = {"": document}
-    copies = {id(root)}
+    state = _State(document)
     try:
         for operation in read_json_patch(patch, ignore_validation=ignore_validation):
-            _Step(root, copies, operation).run()
+            _Step(state, operation).run()
     except _OperationError as error:
         raise invalid_patch() from error
-    return root[""]
+    return state.root[""]
 
 
 def unknown_operation_fields(patch: Any) -> list[str]:
@@ -109,16 +114,36 @@ def _undecodable(value: Any, target: str, *, ignore_validation: bool) -> PatchEr
     return bad_request(text if ignore_validation else f"error decoding patch: {text}")
 
 
-class _Step:
-    """One operation on the document, which is the value of the empty key of `root`.
+class _State:
+    """What the operations of a patch share: the document, which is the value of the empty key of `root`.
 
     A container is copied when it is first changed. `copies` has the ids of the copies, which later operations change in
-    place.
+    place. `copied_bytes` is what all `copy` operations have copied: a few of them can double a document many times.
     """
 
-    def __init__(self, root: dict[str, Any], copies: set[int], operation: dict[str, Any]) -> None:
-        self._root = root
-        self._copies = copies
+    def __init__(self, document: Any) -> None:
+        self.root = {"": document}
+        self.copies = {id(self.root)}
+        self.copied_bytes = 0
+
+    def count_copy(self, value: Any) -> None:
+        """Count a copied value.
+
+        Raises: _OperationError when the patch copies more than the server allows.
+        """
+        self.copied_bytes += len(_encode(value))
+        if self.copied_bytes > _MAX_COPIED_BYTES:
+            text = f"the accumulated size increase of copy is {self.copied_bytes}"
+            raise _OperationError(f"Unable to complete the copy, {text}, exceeding the limit {_MAX_COPIED_BYTES}")
+
+
+class _Step:
+    """One operation on the document."""
+
+    def __init__(self, state: _State, operation: dict[str, Any]) -> None:
+        self._state = state
+        self._root = state.root
+        self._copies = state.copies
         self._operation = operation
 
     def run(self) -> None:
@@ -194,7 +219,10 @@ class _Step:
         value = _read(source, key)
         # The value is now in two places. A later change of one must not change the other, so it must be copied again.
         self._forget_copies(value)
-        _insert(*self._container_of("path"), None if value is _ABSENT else value)
+        container, key = self._container_of("path")
+        copied = None if value is _ABSENT else value
+        self._state.count_copy(copied)
+        _insert(container, key, copied)
 
     def _test(self) -> None:
         pointer = self._pointer("path")
@@ -244,6 +272,8 @@ def _index(container: list[Any], key: str, *, extra: int = 0) -> int:
     """Parse an index of a list; `extra` 1 allows the position after the last item."""
     if not _NUMBER.match(key):
         raise _InvalidKey(f'strconv.Atoi: parsing "{key}": invalid syntax')
+    if len(key.lstrip("+-0")) > _MAX_DIGITS:
+        raise _InvalidKey(f'strconv.Atoi: parsing "{key}": value out of range')
     index, size = int(key), len(container) + extra
     if not -size <= index < size:
         raise _InvalidKey(f"Unable to access invalid index: {index}: invalid index referenced")
