@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import os
+import secrets
 import ssl
 import tempfile
 from collections.abc import Callable, Iterable
@@ -203,11 +204,21 @@ class EmbeddedServer:
         }
 
     def write_kubeconfig(self, path: str | os.PathLike[str]) -> None:
-        """Write the kubeconfig, readable by its owner only."""
+        """Write the kubeconfig, readable by its owner only.
+
+        It is a new file that replaces an existing one: nobody who could open or who owns the old file, or who made it a
+        link, can read the new one.
+        """
         file = Path(path)
-        file.touch(mode=0o600)
-        file.chmod(0o600)
-        file.write_text(yaml.safe_dump(self.kubeconfig(), sort_keys=False), encoding="utf-8")
+        new = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                yaml.safe_dump(self.kubeconfig(), stream, sort_keys=False)
+            new.replace(file)
+        except BaseException:
+            new.unlink(missing_ok=True)
+            raise
 
 
 def _load(context: ssl.SSLContext, pair: KeyPair) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
 import ssl
 import tempfile
 from collections.abc import AsyncIterator
@@ -171,6 +172,21 @@ async def test_the_kubeconfig_works_and_only_its_owner_can_read_it(tmp_path: Pat
             assert await status(asking) == 200
 
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_the_kubeconfig_is_a_new_file_that_replaces_a_link(tmp_path: Path) -> None:
+    other = tmp_path / "of-somebody-else"
+    other.write_text("unchanged")
+    path = tmp_path / "kubeconfig"
+    path.symlink_to(other)
+
+    async with EmbeddedServer() as server:
+        server.write_kubeconfig(path)
+
+    assert other.read_text() == "unchanged"
+    assert not path.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert sorted(os.listdir(tmp_path)) == ["kubeconfig", "of-somebody-else"]
 
 
 async def test_escaped_and_repeated_query_parameters_are_decoded() -> None:

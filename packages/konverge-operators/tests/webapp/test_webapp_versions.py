@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from konverge.objects import ObjectMeta, encode, from_wire, to_wire
-from konverge.webhooks import round_trip_changes
+from konverge.webhooks import Address, round_trip_changes
 from konverge_operators.webapp.api import WebApp, WebAppSpec, WebAppStatus
 from konverge_operators.webapp.beta import WebAppV1Beta1, WebAppV1Beta1Spec, conversion
+from konverge_operators.webapp.operator import operator
 
 texts = st.text(max_size=8)
 words = st.text(min_size=1, max_size=8)
@@ -83,3 +84,12 @@ def test_an_invalid_annotation_is_ignored(text: str) -> None:
     meta = ObjectMeta(name="web", annotations={"webapp.example.com/v1": text})
     old = WebAppV1Beta1(metadata=meta, spec=WebAppV1Beta1Spec(image="a:1", host="a.example.com"))
     assert converted(old, "v1")["spec"]["ingress"] == {"host": "a.example.com", "path": "/"}
+
+
+def test_a_version_that_the_server_cannot_convert_is_not_served() -> None:
+    def served(address: Address | None) -> dict[str, bool]:
+        (crd,) = operator.crds(address)
+        return {each["name"]: each["served"] for each in crd["spec"]["versions"]}
+
+    assert served(None) == {"v1": True, "v1beta1": False}
+    assert served(Address(service="webhooks", namespace="default")) == {"v1": True, "v1beta1": True}

@@ -249,7 +249,7 @@ class _Loader(yaml.CSafeLoader):
 
         Raises: BodyDecodeError when its aliases expand too much.
         """
-        node = self.get_node() if self.check_node() else None  # type: ignore[no-untyped-call]
+        node = self.get_node() if self.check_node() else None
         if node is None:
             return None
         _AliasCounter().count(node)
@@ -308,16 +308,16 @@ def _key_text(key: Any) -> str:
     return key if isinstance(key, str) else str(key)
 
 
-def _construct_int(loader: _Loader, node: Any) -> Any:
+def _construct_int(loader: Any, node: Any) -> Any:
     """Return an integer; a float if it has more than 64 bits; the text if no float64 can hold it."""
     text = loader.construct_scalar(node).replace("_", "")
     if ":" in text:
         # Numbers to the base 60 are strings for the server.
         return loader.construct_scalar(node)
     if len(text) <= _INT_DIGITS:
-        value = loader.construct_yaml_int(node)
-        if -(2**63) <= value < 2**64:
-            return value
+        number = loader.construct_yaml_int(node)
+        if -(2**63) <= number < 2**64:
+            return number
     try:
         value = float(text)
     except ValueError:
@@ -325,7 +325,7 @@ def _construct_int(loader: _Loader, node: Any) -> Any:
     return loader.construct_scalar(node) if math.isinf(value) else value
 
 
-def _construct_float(loader: _Loader, node: Any) -> Any:
+def _construct_float(loader: Any, node: Any) -> Any:
     """Return a float; the text if no float64 can hold it."""
     text = loader.construct_scalar(node)
     if ":" in text:

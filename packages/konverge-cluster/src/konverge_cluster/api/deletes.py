@@ -82,12 +82,16 @@ def _checked_options(body: Any) -> Document:
         raise status_errors.bad_request(text)
     for name, (expected, text) in _OPTION_TYPES.items():
         value = body.get(name)
-        if value is not None and (type(value) is not expected or (expected is int and not -(2**63) <= value < 2**63)):
+        if value is not None and not _fits(value, expected):
             found = json_type(value)
             found = f"number {value}" if found == "number" and expected is int else found
             detail = f"json: cannot unmarshal {found} into Go struct field DeleteOptions.{name} of type {text}"
             raise status_errors.bad_request(detail)
     return {name: value for name, value in body.items() if name in _OPTION_TYPES and value is not None}
+
+
+def _fits(value: Any, expected: type) -> bool:
+    return type(value) is expected and not (isinstance(value, int) and not -(2**63) <= value < 2**63)
 
 
 async def handle_delete_collection(cluster: Cluster, call: Call) -> Response:

@@ -44,7 +44,7 @@ class HugeNumber(float):
     def __repr__(self) -> str:
         return self.text
 
-    def __format__(self, _specification: str) -> str:
+    def __format__(self, _format: str) -> str:
         return self.text
 
     __str__ = __repr__

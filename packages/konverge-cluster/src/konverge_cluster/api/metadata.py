@@ -145,7 +145,8 @@ def _shape_time(value: Any, field_path: str) -> str | None:
     if len(value) == 20 and value.endswith("Z"):
         _parse_time(value)
         return value
-    return _parse_time(value).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # Unlike strftime, isoformat writes the year with four digits.
+    return _parse_time(value).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _parse_time(value: str) -> datetime:
@@ -153,10 +154,10 @@ def _parse_time(value: str) -> datetime:
         time = datetime.fromisoformat(value)
         if time.tzinfo is None or value[10:11] not in ("T", "t"):
             raise ValueError(value)
-    except ValueError:
+        return time.astimezone(UTC)
+    except (OverflowError, ValueError):
         text = f'parsing time {quote(value)} as "2006-01-02T15:04:05Z07:00": cannot parse {quote(value)} as "2006"'
         raise FieldTypeError(text) from None
-    return time
 
 
 def _shape_map(value: Any, field_path: str) -> dict[str, str]:

@@ -46,7 +46,7 @@ def read_time(text: str) -> str:
     """
     if _CANONICAL.fullmatch(text) and _exists(text):
         return text
-    return _read(text, _SECONDS).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _write(_read(text, _SECONDS), "seconds")
 
 
 def read_micro_time(text: str) -> str:
@@ -54,7 +54,12 @@ def read_micro_time(text: str) -> str:
 
     Raises: UnmarshalError.
     """
-    return _read(text, _MICROS).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return _write(_read(text, _MICROS), "microseconds")
+
+
+def _write(time: datetime, unit: str) -> str:
+    # Unlike strftime, isoformat writes the year with four digits.
+    return time.isoformat(timespec=unit).replace("+00:00", "Z")
 
 
 def _exists(text: str) -> bool:
@@ -87,7 +92,10 @@ def _read(text: str, layout: str) -> datetime:
     offset = "+00:00" if parts[12] == "Z" else parts[12]
     year, month, day, hour, minute, second = numbers
     whole = f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}.{micros}{offset}"
-    return datetime.fromisoformat(whole).astimezone(UTC)
+    try:
+        return datetime.fromisoformat(whole).astimezone(UTC)
+    except (OverflowError, ValueError):
+        raise UnmarshalError(f"parsing time {quote(text)}: year out of range") from None
 
 
 def _out_of_range(year: int, month: int, day: int, hour: int, minute: int, second: int) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from konverge_cluster.embedded_cluster import EmbeddedCluster
     from konverge_cluster.nodes import Behavior
 
-__all__ = ["cluster", "nodes", "temporary_kubeconfig"]
+__all__ = ["cluster", "nodes", "print_event", "temporary_kubeconfig"]
 
 _KUBECONFIG = Path("konverge.kubeconfig")
 
@@ -173,7 +173,7 @@ async def _print_events(running: EmbeddedCluster, quiet: bool) -> AsyncGenerator
         while True:
             async for change in client.watch("events.events.k8s.io"):
                 if change.type != "DELETED":
-                    _print_event(change.object)
+                    print_event(change.object)
 
     task = asyncio.ensure_future(watch())
     try:
@@ -183,9 +183,15 @@ async def _print_events(running: EmbeddedCluster, quiet: bool) -> AsyncGenerator
         await asyncio.wait([task])
 
 
-def _print_event(event: dict[str, Any]) -> None:
+def print_event(event: dict[str, Any]) -> None:
+    """Print an event in one line, without control characters."""
     regarding = event.get("regarding") or {}
     namespace, name = regarding.get("namespace"), regarding.get("name", "")
     key = f"{namespace}/{name}" if namespace else name
     message = f"{event.get('reason', '')}: {event.get('note', '')}"
-    click.echo(f"{event.get('type', ''):8}{regarding.get('kind', ''):12}{key}  {message}"[:200])
+    click.echo(_escape(f"{event.get('type', ''):8}{regarding.get('kind', ''):12}{key}  {message}"[:200]))
+
+
+def _escape(text: str) -> str:
+    """Return a text without control characters: an event must not control the terminal."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

@@ -107,8 +107,9 @@ def _in_seconds(time: str | None) -> str | None:
     if not time or (len(time) == 20 and time[-1] == "Z"):
         return time or None
     try:
-        return datetime.fromisoformat(time).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except ValueError:
+        # Unlike strftime, isoformat writes the year with four digits.
+        return datetime.fromisoformat(time).astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    except (OverflowError, ValueError):
         return time
 
 

@@ -97,3 +97,22 @@ def test_integers_must_fit_their_go_type(number: int) -> None:
     else:
         with pytest.raises(UnmarshalError):
             read(number)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0999-12-31T23:00:00-01:00", "1000-01-01T00:00:00Z"),
+        ("0042-01-01T00:00:00+01:00", "0041-12-31T23:00:00Z"),
+        ("0007-01-01T00:00:00.5Z", "0007-01-01T00:00:00Z"),
+    ],
+)
+def test_a_year_has_four_digits(text: str, expected: str) -> None:
+    assert read_time(text) == expected
+    assert read_micro_time(text.replace(".5", "").replace(":00:00", ":00:00.000000", 1)).startswith(expected[:-1])
+
+
+@pytest.mark.parametrize("text", ["0000-01-01T00:00:00.5Z", "0001-01-01T00:00:00+01:00", "9999-12-31T23:00:00-02:00"])
+def test_a_year_that_python_cannot_represent_is_rejected(text: str) -> None:
+    with pytest.raises(UnmarshalError, match="out of range"):
+        read_time(text)

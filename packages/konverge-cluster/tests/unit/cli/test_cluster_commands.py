@@ -23,6 +23,7 @@ from konverge.cli import main
 from konverge.cli.server_check import check_server
 from konverge.client import has_condition, load_config
 from konverge_cluster import EmbeddedServer
+from konverge_cluster.cli.cluster import print_event
 from kubectl_clusters import in_thread
 from programs import LIMIT, Program, program
 from running_clusters import deployment, pod
@@ -85,6 +86,14 @@ def test_a_cluster_prints_events_and_containers_behave_as_the_options_say(tmp_pa
     assert "Deployment  default/web  ScalingReplicaSet: Scaled up replica set web-" in output
     assert started.process.returncode == 0, last
     assert files_in(tmp_path) == []
+
+
+def test_an_event_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    regarding = {"kind": "Pod", "namespace": "default", "name": "p"}
+
+    print_event({"type": "Normal", "regarding": regarding, "reason": "R", "note": "\x1b[2J\r\nNormal  \u202ed\u00e9"})
+
+    assert capsys.readouterr().out == "Normal  Pod         default/p  R: \\x1b[2J\\r\\nNormal  \\u202ed\u00e9\n"
 
 
 def test_a_second_signal_kills_a_cluster_that_is_slow_to_stop(tmp_path: Path) -> None:

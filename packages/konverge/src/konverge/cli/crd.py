@@ -29,6 +29,8 @@ def crd(target: str) -> None:
 
     TARGET is a package, file or module that defines `operator`, or TARGET:name if the operator has another name.
 
+    A version that needs a conversion webhook is not served; `konverge manifests` installs the webhook and serves it.
+
     Example: konverge crd konverge_operators.webapp | kubectl apply -f -
     """
     from konverge.schema import to_yaml

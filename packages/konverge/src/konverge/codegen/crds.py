@@ -73,7 +73,8 @@ class _Module:
         word = class_word(version.kind.kind)
         plain = word if word.isidentifier() else f"Kind{word}"
         versioned = f"{plain}{class_word(version.kind.version)}"
-        grouped = f"{class_word(version.kind.group.partition('.')[0])}{plain}"
+        group = class_word(version.kind.group.partition(".")[0])
+        grouped = f"{group if group.isidentifier() else f'Group{group}'}{plain}"
         candidates = [plain, grouped] if version.storage or self._only_one(version) else [versioned]
         return self._names.claim(*candidates, f"{grouped}{class_word(version.kind.version)}")
 

@@ -104,7 +104,11 @@ class Operator:
         )
 
     def crds(self, address: Address | None = None) -> list[Unstructured]:
-        """Return the CRDs of its kinds; with `address` they name the conversion webhook, where there is one."""
+        """Return the CRDs of its kinds; with `address` they name the conversion webhook, where there is one.
+
+        Without `address` the server cannot convert: of a kind with a conversion webhook only the stored version is
+        served. Otherwise the server would only change the apiVersion of an object, and drop what it does not know.
+        """
         return [self._crd(one if isinstance(one, tuple) else (one,), address) for one in self.kinds]
 
     def permissions(self) -> tuple[Permission, ...]:
@@ -116,6 +120,13 @@ class Operator:
         from konverge.webhooks import conversion_for
 
         converting = [hook for hook in self.webhooks if isinstance(hook, ConversionWebhook) and hook.hub in versions]
-        if address is None or not converting:
+        if not converting:
             return crd_for(*versions)
+        if address is None:
+            return _serve_stored_version(crd_for(*versions))
         return crd_for(*versions, conversion=conversion_for(converting[0], address))
+
+
+def _serve_stored_version(crd: Unstructured) -> Unstructured:
+    versions = [{**each, "served": each["served"] and each["storage"]} for each in crd["spec"]["versions"]]
+    return Unstructured({**crd, "spec": {**crd["spec"], "versions": versions}})

@@ -284,3 +284,12 @@ def test_any_schema_becomes_classes_that_decode_or_is_refused_with_one_error(sch
     for each in vars(module).values():
         if isinstance(each, type) and each.__module__ == module.__name__:
             msgspec.json.Decoder(each, dec_hook=lambda type_, value: type_(value))
+
+
+def test_two_kinds_of_one_name_have_valid_class_names_whatever_their_groups_start_with() -> None:
+    first, second = crd(version(), group="example.com"), crd(version(), group="3scale.example.com")
+
+    module = module_of(first, second)
+
+    assert kind_of(module.Widget).group == "example.com"
+    assert kind_of(module.Group3scaleWidget).group == "3scale.example.com"
