@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
-from collections.abc import AsyncGenerator, Callable
+import threading
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 from konverge import Client
 from konverge.client import exists, is_deleted
@@ -14,6 +17,10 @@ from konverge.objects import Key, Unstructured
 from konverge_cluster import EmbeddedCluster
 from konverge_cluster.processes import LocalImage, Processes
 from konverge_cluster.processes.process_pod import ProcessPod
+from konverge_cluster.processes.readable_copies import is_public
+from konverge_cluster.processes.supervisors import Mount
+
+T = TypeVar("T")
 
 Start = Callable[..., AbstractAsyncContextManager["ProcessCluster"]]
 """Starts a cluster in one of the two modes: the fixture `start`."""
@@ -26,12 +33,24 @@ PYTHON = LocalImage("python:*", command=[sys.executable, "-u", "-c"])
 
 
 class ProcessCluster:
-    """An embedded cluster with one process node."""
+    """One namespace of an embedded cluster with one process node."""
 
-    def __init__(self, cluster: EmbeddedCluster, runtime: Processes) -> None:
-        self.client: Client = cluster.client()
+    def __init__(self, cluster: EmbeddedCluster, runtime: Processes, namespace: str) -> None:
+        self.client: Client = cluster.client(namespace)
         self.cluster = cluster
         self.runtime = runtime
+        self.namespace = namespace
+
+    async def open(self) -> None:
+        """Create the namespace, and wait until pods can be created in it."""
+        await self.client.create(_object("Namespace", self.namespace))
+        await self.client.wait_for("serviceaccounts", "default", exists(), timeout=LIMIT)
+
+    async def close(self) -> None:
+        """Delete all pods at once, and wait until their processes are gone."""
+        for one in await self.client.list("pods", namespace=self.namespace):
+            await self.client.delete(one, grace_period=0, missing_ok=True)
+        await self.until(lambda: all(one.key.namespace != self.namespace for one in self.runtime.pods()))
 
     async def create(self, name: str, container: dict[str, Any], **spec: Any) -> None:
         """Create a pod of one container."""
@@ -62,11 +81,31 @@ class ProcessCluster:
         await self.wait(name, has_phase("Running"))
         await self.until(lambda: text in self.log(name))
 
+    async def until_async(self, value: Callable[[], Coroutine[Any, Any, str]], expected: str) -> None:
+        """Wait until a value that takes time to read is the expected one."""
+        async with asyncio.timeout(LIMIT):
+            while await value() != expected:  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+
+    async def until_event(self, name: str, text: str) -> None:
+        """Wait for an event of a pod with a text."""
+        async with asyncio.timeout(LIMIT):
+            while not any(text in one for one in await self.events(name)):  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+
+    async def create_object(self, obj: dict[str, Any]) -> None:
+        await self.client.create(Unstructured(obj))
+
+    def mounts(self, name: str) -> list[Mount]:
+        """Return the mounts of a container's volumes."""
+        found = self.process_pod(name)
+        return found.sandbox.volume_mounts(found.spec["containers"][0], {}, 0)
+
     async def delete(self, name: str) -> None:
         await self.client.delete(await self.client.get("pods", name))
 
     def process_pod(self, name: str) -> ProcessPod:
-        found = self.runtime.pod(Key("default", name))
+        found = self.runtime.pod(Key(self.namespace, name))
         assert found is not None, f"pod {name} does not run here"
         return found
 
@@ -82,8 +121,8 @@ class ProcessCluster:
         return output
 
     async def events(self, name: str) -> list[str]:
-        found = [one for one in await self.client.list("events") if one["involvedObject"]["name"] == name]
-        return [f"{one['reason']}: {one['message']}" for one in found]
+        every = await self.client.list("events", namespace=self.namespace)
+        return [f"{one['reason']}: {one['message']}" for one in every if one["involvedObject"]["name"] == name]
 
 
 @asynccontextmanager
@@ -91,9 +130,61 @@ async def process_cluster(*images: LocalImage, **options: Any) -> AsyncGenerator
     """Run a cluster whose pods with these images are processes; sh and python are always there."""
     runtime = Processes([SHELL, PYTHON, *images], **{"crash_backoff": 0.5, **options})
     async with EmbeddedCluster(nodes=1, runtime=runtime) as cluster:
-        running = ProcessCluster(cluster, runtime)
-        await running.client.wait_for("serviceaccounts", "default", exists(), timeout=LIMIT)
+        await cluster.listen()
+        running = ProcessCluster(cluster, runtime, "test")
+        await running.open()
         yield running
+
+
+class SharedCluster:
+    """A cluster in a thread of its own, so that many tests share it, each with a namespace."""
+
+    def __init__(self, **options: Any) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        self._cluster = process_cluster(**options)
+        self._running = self.call(self._cluster.__aenter__())
+        self._tests = 0
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the loop of the cluster, and wait for its result."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(2 * LIMIT)
+
+    def open(self) -> ProcessCluster:
+        """Return a new namespace."""
+        self._tests += 1
+        opened = ProcessCluster(self._running.cluster, self._running.runtime, f"test-{self._tests}")
+        self.call(opened.open())
+        return opened
+
+    def stop(self) -> None:
+        """Stop the cluster and the thread."""
+        try:
+            self.call(self._cluster.__aexit__(None, None, None))
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+
+def shared(test: Callable[[ProcessCluster], Coroutine[Any, Any, None]]) -> Callable[[SharedCluster], None]:
+    """Run a test in a namespace of the shared cluster, on its loop."""
+
+    @wraps(test)
+    def run(shared_cluster: SharedCluster) -> None:
+        cluster = shared_cluster.open()
+        try:
+            shared_cluster.call(test(cluster))
+        finally:
+            shared_cluster.call(cluster.close())
+
+    del run.__wrapped__  # pytest would read the arguments of the test itself
+    return run
+
+
+def _object(kind: str, name: str) -> Unstructured:
+    return Unstructured({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}})
 
 
 def pod(name: str, container: dict[str, Any], **spec: Any) -> Unstructured:
@@ -101,20 +192,27 @@ def pod(name: str, container: dict[str, Any], **spec: Any) -> Unstructured:
     first = {"name": "c", "image": "sh:1", **container}
     containers = [first, *spec.pop("containers", ())]
     full = {"terminationGracePeriodSeconds": 2, "automountServiceAccountToken": False, "containers": containers, **spec}
-    metadata: dict[str, Any] = {"name": name, "namespace": "default"}
+    metadata: dict[str, Any] = {"name": name}
     for part in ("labels", "annotations"):
         if part in full:
             metadata[part] = full.pop(part)
     return Unstructured({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": full})
 
 
+def readable_python() -> str:
+    """Return an interpreter that every user can execute; this one may be below a closed home directory."""
+    found = [one for one in (sys.executable, "/usr/bin/python3") if is_public(os.path.realpath(one))]
+    assert found, "no interpreter of this machine can be executed by other users"
+    return found[0]
+
+
 def config_map(name: str, **data: str) -> Unstructured:
-    metadata = {"name": name, "namespace": "default"}
+    metadata = {"name": name}
     return Unstructured({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
 
 
 def secret(name: str, **data: str) -> Unstructured:
-    metadata = {"name": name, "namespace": "default"}
+    metadata = {"name": name}
     return Unstructured({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data})
 
 

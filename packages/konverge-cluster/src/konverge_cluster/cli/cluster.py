@@ -7,16 +7,19 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
 from konverge.cli.dev_address import write_dev_address
 from konverge.cli.options import PORT, option
 from konverge.errors import KonvergeError
+from konverge_cluster.cli import process_options
 
 if TYPE_CHECKING:
     from konverge_cluster.embedded_cluster import EmbeddedCluster
     from konverge_cluster.nodes import Behavior
+    from konverge_cluster.processes import Processes
 
 __all__ = ["cluster", "nodes", "print_event", "temporary_kubeconfig"]
 
@@ -50,8 +53,18 @@ _behaves = option(
     "--kubeconfig", type=click.Path(dir_okay=False, path_type=Path), default=_KUBECONFIG, help="Kubeconfig to write."
 )
 @_behaves
+@process_options.run
+@process_options.keep
 @option("--quiet", is_flag=True, help="Do not print events.")
-def cluster(port: int, count: int, kubeconfig: Path, behaviors: tuple[Behavior, ...], quiet: bool) -> None:
+def cluster(
+    port: int,
+    count: int,
+    kubeconfig: Path,
+    behaviors: tuple[Behavior, ...],
+    tables: tuple[Path, ...],
+    keep: bool,
+    quiet: bool,
+) -> None:
     """Start a cluster in this process: API server, built-in controllers and simulated nodes. Ctrl-C stops it.
 
     Deployments become ready, orphans are garbage collected, and kubectl works. The cluster leaves nothing behind.
@@ -60,7 +73,8 @@ def cluster(port: int, count: int, kubeconfig: Path, behaviors: tuple[Behavior, 
 
     In another terminal: kubectl --kubeconfig konverge.kubeconfig get nodes
     """
-    asyncio.run(_cluster(port, count, kubeconfig, behaviors, quiet))
+    runtime = process_options.runtime_from(tables, keep=keep)
+    asyncio.run(_cluster(port, count, kubeconfig, behaviors, runtime, quiet=quiet))
     click.echo("stopped, nothing is left behind")
 
 
@@ -71,8 +85,17 @@ def cluster(port: int, count: int, kubeconfig: Path, behaviors: tuple[Behavior, 
 @option("--context", help="Context of the kubeconfig.")
 @option("--nodes", "count", type=click.IntRange(1, 100), default=3, help="Number of nodes.")
 @_behaves
-def nodes(kubeconfig: str | None, context: str | None, count: int, behaviors: tuple[Behavior, ...]) -> None:
-    """Run simulated nodes for a control plane that has none: pods become ready, but no container runs.
+@process_options.run
+@process_options.keep
+def nodes(
+    kubeconfig: str | None,
+    context: str | None,
+    count: int,
+    behaviors: tuple[Behavior, ...],
+    tables: tuple[Path, ...],
+    keep: bool,
+) -> None:
+    """Run simulated nodes for a control plane that has none: pods become ready, but only images of `--run` run.
 
     Intended for a kube-apiserver and kube-controller-manager without kubelets. Never use it on a cluster that matters:
     pods that are scheduled to simulated nodes do not run.
@@ -84,15 +107,21 @@ def nodes(kubeconfig: str | None, context: str | None, count: int, behaviors: tu
     from konverge.manager.signals import stop_on_signals
     from konverge_cluster.nodes import SimulatedNodes
 
+    runtime = process_options.runtime_from(tables, keep=keep)
+
     async def run() -> None:
         config = load_config(kubeconfig=kubeconfig, context=context)
         await check_server(config)
         async with Client.connect(config) as client:
             simulated = SimulatedNodes(client, nodes=count)
             simulated.program(*behaviors)
+            if runtime is not None:
+                runtime.api_server = lambda: _address(config.server)
+                simulated.use_runtime(runtime)
             stopped = asyncio.Event()
             async with stop_on_signals(stopped.set), simulated.running():
                 click.echo(f"{count} nodes: {', '.join(simulated.nodes)}; Ctrl-C stops them")
+                process_options.print_runtime(runtime)
                 await stopped.wait()
 
     try:
@@ -101,12 +130,21 @@ def nodes(kubeconfig: str | None, context: str | None, count: int, behaviors: tu
         raise click.ClickException(str(error)) from error
 
 
-async def _cluster(port: int, count: int, kubeconfig: Path, behaviors: tuple[Behavior, ...], quiet: bool) -> None:
+def _address(server: str) -> tuple[str, int] | None:
+    """Return host and port of an API server, for the environment of processes."""
+    found = urlsplit(server)
+    return (found.hostname, found.port or 443) if found.hostname else None
+
+
+async def _cluster(
+    port: int, count: int, kubeconfig: Path, behaviors: tuple[Behavior, ...], runtime: Processes | None, *, quiet: bool
+) -> None:
     from konverge.manager.signals import stop_on_signals
     from konverge_cluster.embedded_cluster import EmbeddedCluster
 
     stopped = asyncio.Event()
-    async with stop_on_signals(stopped.set), EmbeddedCluster(nodes=count, behaviors=behaviors) as running:
+    new = EmbeddedCluster(nodes=count, behaviors=behaviors, runtime=runtime)
+    async with stop_on_signals(stopped.set), new as running:
         try:
             await running.listen(port=port)
         except OSError as error:
@@ -115,6 +153,7 @@ async def _cluster(port: int, count: int, kubeconfig: Path, behaviors: tuple[Beh
             click.echo(f"API server   {running.server.url}")
             click.echo(f"nodes        {', '.join(running.nodes.nodes) or 'none'}")
             click.echo(f"kubeconfig   {kubeconfig}")
+            process_options.print_runtime(runtime)
             click.echo(
                 f"try          kubectl --kubeconfig {kubeconfig} create deployment web --image=nginx:1.25 --replicas=3"
             )

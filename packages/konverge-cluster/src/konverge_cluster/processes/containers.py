@@ -165,6 +165,7 @@ class ProcessContainer:
             if not answer.ok:
                 message = f"{kind.removesuffix('Probe').title()} probe failed: {answer.message}"
                 self._hooks.event(PodEvent("Unhealthy", message, warning=True))
+                self._hooks.changed()
             return answer
 
         await run_probe(options, once, lambda answer: self._decide(run, kind, answer))

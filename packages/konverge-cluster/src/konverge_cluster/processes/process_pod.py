@@ -7,6 +7,7 @@ themselves.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -37,6 +38,7 @@ _PULL_SECONDS: Final = 2.0
 _RETRY_SECONDS: Final = 2.0
 _UNKNOWN_EXIT_CODE: Final = 137
 _TOKEN_SECONDS: Final = 60.0
+_MEASURE_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True)
@@ -105,9 +107,16 @@ class ProcessPod:
             return self._admit()
         if self._failure is None and self._is_overdue():
             self._failure = "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
+        if self._failure is None and self.sandbox.has_size_limits:
+            self._failure = await self._find_full_volume()
         if self._failure is not None:
             return await self._fail(*self._failure)
         return await self._run(ctx, allocatable)
+
+    async def _find_full_volume(self) -> tuple[str, str] | None:
+        self._delays.append(_MEASURE_SECONDS)
+        name, limit = await asyncio.to_thread(self.sandbox.find_full_volume)
+        return ("Evicted", f'Usage of EmptyDir volume "{name}" exceeds the limit "{limit}". ') if name else None
 
     @property
     def _old_status(self) -> dict[str, Any]:

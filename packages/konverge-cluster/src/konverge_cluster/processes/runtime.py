@@ -20,6 +20,7 @@ from konverge_cluster.processes.directories import open_directory
 from konverge_cluster.processes.images import LocalImage, LocalImages
 from konverge_cluster.processes.networks import LoopbackNetwork, claim_network
 from konverge_cluster.processes.process_pod import PodTasks, ProcessPod
+from konverge_cluster.processes.readable_copies import ReadableCopies
 from konverge_cluster.processes.sandbox import SandboxOptions
 from konverge_cluster.processes.supervisors import Supervisor
 from konverge_cluster.processes.users import NOBODY
@@ -156,6 +157,7 @@ class Processes:
             images=self.images,
             directory=directory,
             namespaces=namespaces,
+            copies=ReadableCopies(directory / "images"),
             api_server=lambda: self.api_server(),
             user=self._user,
             log_limit=self._log_limit,

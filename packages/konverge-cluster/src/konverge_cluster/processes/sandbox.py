@@ -16,6 +16,7 @@ from typing import Any, Final
 from konverge.objects import Quantity
 from konverge_cluster.processes.expansion import substitute_paths
 from konverge_cluster.processes.images import LocalImage, LocalImages
+from konverge_cluster.processes.readable_copies import ReadableCopies, is_public
 from konverge_cluster.processes.sources import MissingSource, PodFacts, Sources, claim_name
 from konverge_cluster.processes.supervisors import Command, Mount, Running, Supervisor
 from konverge_cluster.processes.users import NOBODY, User, passwd_with, user_of
@@ -35,6 +36,7 @@ class SandboxOptions:
     images: LocalImages
     directory: Path
     namespaces: bool
+    copies: ReadableCopies
     user: int = NOBODY
     log_limit: int = 10 * 1024 * 1024
     crash_backoff: float = 10.0
@@ -165,6 +167,24 @@ class Sandbox:
                 return source.get("medium") == "Memory" or "sizeLimit" in source
         return False
 
+    def _size_limits(self) -> dict[str, str]:
+        volumes = self._spec.get("volumes") or ()
+        limits = {one["name"]: (one.get("emptyDir") or {}).get("sizeLimit") for one in volumes}
+        return {name: limit for name, limit in limits.items() if limit}
+
+    @property
+    def has_size_limits(self) -> bool:
+        """Whether volumes must be measured; with namespaces the file system has the limit."""
+        return not self.namespaces and bool(self._size_limits())
+
+    def find_full_volume(self) -> tuple[str, str]:
+        """Return the name and the limit of a volume that is larger than its limit, empty if there is none."""
+        for name, limit in self._size_limits().items():
+            path = self._volumes.get(name)
+            if path is not None and _size(path) > Quantity(limit).whole():
+                return name, limit
+        return "", ""
+
     # Commands
 
     def user(self, container: Mapping[str, Any], image: LocalImage) -> User:
@@ -233,7 +253,7 @@ class Sandbox:
             memory=Quantity(limit).whole() if limit else 0,
         )
         if not self.namespaces:
-            return self._substituted(command, mounts, container["name"])
+            return self._substituted(command, [*mounts, *self._image_copies(image)], container["name"])
         root = self.directory / "roots" / container["name"]
         root.mkdir(exist_ok=True)
         extra = self._surroundings(command, container["name"], user)
@@ -256,14 +276,18 @@ class Sandbox:
         """Return a command with the paths of mounts replaced, where there are no mount namespaces."""
         if self.namespaces:
             return list(argv)
-        paths = _paths(self._volume_mounts(container, {}, run))
+        paths = _paths(self.volume_mounts(container, {}, run))
         return [substitute_paths(one, paths) for one in argv]
 
     def _mounts(self, container: Mapping[str, Any], image: LocalImage, env: Mapping[str, str], run: int) -> list[Mount]:
         exposed = [Mount(path, path, readonly=True) for path in _exposed(image)] if self.namespaces else []
-        return [*exposed, *self._volume_mounts(container, env, run)]
+        return [*exposed, *self.volume_mounts(container, env, run)]
 
-    def _volume_mounts(self, container: Mapping[str, Any], env: Mapping[str, str], run: int) -> list[Mount]:
+    def volume_mounts(self, container: Mapping[str, Any], env: Mapping[str, str], run: int) -> list[Mount]:
+        """Return the mounts of a container's volumes and of its termination message.
+
+        Raises: MissingSource for a volume that does not exist.
+        """
         found = []
         for one in container.get("volumeMounts") or ():
             source = self._volumes.get(one["name"])
@@ -301,6 +325,12 @@ class Sandbox:
             found.append(Mount(str(path), "/etc/passwd", readonly=True))
         return found
 
+    def _image_copies(self, image: LocalImage) -> list[Mount]:
+        if os.getuid() != 0:
+            return []
+        copies = {path: self.options.copies.copy(path) for path in image.paths}
+        return [Mount(copy, path) for path, copy in copies.items() if copy != path]
+
     def _substituted(self, command: Command, mounts: Sequence[Mount], container: str) -> Command:
         paths = _paths(mounts)
         cwd = substitute_paths(command.cwd, paths)
@@ -310,6 +340,16 @@ class Sandbox:
             env={name: substitute_paths(value, paths) for name, value in command.env.items()},
             cwd=cwd if os.path.isdir(cwd) else str(self.private_directory(container)),
         )
+
+
+def _size(directory: Path) -> int:
+    """Return the size of all files below a directory."""
+    total = 0
+    for parent, _, names in os.walk(directory):
+        for name in names:
+            with suppress(OSError):
+                total += os.lstat(os.path.join(parent, name)).st_size
+    return total
 
 
 def _paths(mounts: Sequence[Mount]) -> dict[str, str]:
@@ -322,15 +362,8 @@ def _exposed(image: LocalImage) -> list[str]:
     every = [*image.paths, sys.prefix, sys.base_prefix, *programs]
     found = dict.fromkeys(os.path.realpath(one) for one in every if os.path.exists(one))
     found |= dict.fromkeys(os.path.abspath(one) for one in every if os.path.exists(one))
-    hidden = [one for one in found if one.startswith("/tmp/") or not _is_reachable(one)]
+    hidden = [one for one in found if one.startswith("/tmp/") or not is_public(one)]
     return [one for one in hidden if not any(one.startswith(f"{other}/") for other in hidden)]
-
-
-def _is_reachable(path: str) -> bool:
-    """Report whether every user can enter the directories above a path."""
-    with suppress(OSError):
-        return all(os.stat(parent).st_mode & 0o001 for parent in Path(path).parents)
-    return False
 
 
 def _expand_sub_path(text: str, env: Mapping[str, str]) -> str:

@@ -1,0 +1,122 @@
+"""Probes and hooks of containers that run as processes."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from process_clusters import ProcessCluster, is_ready, readable_python, shared, status_of
+
+pytestmark = pytest.mark.processes
+
+SLEEP = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
+VOLUME: dict[str, Any] = {"volumes": [{"name": "v", "emptyDir": {}}]}
+MOUNT: dict[str, Any] = {"volumeMounts": [{"name": "v", "mountPath": "/state"}]}
+
+
+def executes(*command: str, **settings: Any) -> dict[str, Any]:
+    return {"exec": {"command": list(command)}, "periodSeconds": 1, "timeoutSeconds": 5, **settings}
+
+
+@shared
+async def test_a_readiness_probe_decides_whether_a_pod_is_ready(cluster: ProcessCluster) -> None:
+    probe = {"readinessProbe": executes("test", "-e", "/state/ready", failureThreshold=1)}
+    await cluster.create("p", {"args": [SLEEP], **MOUNT, **probe}, **VOLUME)
+    before = await cluster.wait("p", lambda obj: bool(status_of(obj).get("started")))
+    await cluster.until_event("p", "Readiness probe failed")
+
+    await cluster.execute("p", "touch", "/state/ready")
+    await cluster.wait("p", is_ready)
+    await cluster.execute("p", "rm", "/state/ready")
+    after = await cluster.wait("p", lambda obj: not is_ready(obj))
+
+    assert not is_ready(before)
+    assert status_of(after)["restartCount"] == 0
+
+
+@shared
+async def test_a_failing_liveness_probe_restarts_a_container(cluster: ProcessCluster) -> None:
+    probe = {"livenessProbe": executes("test", "-e", "/state/alive", failureThreshold=2)}
+    script = f"[ -e /state/second ] && touch /state/alive; touch /state/second; {SLEEP}"
+    await cluster.create("p", {"args": [script], **MOUNT, **probe}, **VOLUME)
+
+    found = await cluster.wait("p", lambda obj: status_of(obj).get("restartCount") == 1 and is_ready(obj))
+
+    assert status_of(found)["lastState"]["terminated"]["exitCode"] == 0
+    await cluster.until_event("p", "Killing: Container c failed liveness probe, will be restarted")
+
+
+@shared
+async def test_a_startup_probe_holds_the_other_probes_back(cluster: ProcessCluster) -> None:
+    probes = {
+        "startupProbe": executes("test", "-e", "/state/up", failureThreshold=60),
+        "livenessProbe": executes("test", "-e", "/state/up", failureThreshold=1),
+    }
+    await cluster.create("p", {"args": [f"sleep 2; touch /state/up; {SLEEP}"], **MOUNT, **probes}, **VOLUME)
+
+    found = await cluster.wait("p", is_ready)
+
+    assert status_of(found)["restartCount"] == 0
+    assert status_of(found)["started"] is True
+
+
+@shared
+async def test_http_and_tcp_probes_reach_the_address_of_the_pod(cluster: ProcessCluster) -> None:
+    ports = {"ports": [{"name": "http", "containerPort": 8080}]}
+    probes = {
+        "readinessProbe": {"httpGet": {"port": "http", "path": "/"}, "periodSeconds": 1},
+        "livenessProbe": {"tcpSocket": {"port": 8080}, "periodSeconds": 1, "failureThreshold": 30},
+    }
+    command = [readable_python(), "-m", "http.server", "8080", "--bind", "$(IP)"]
+    env = {"env": [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]}
+    await cluster.create("p", {"image": "python:3", "command": command, **ports, **probes, **env})
+
+    found = await cluster.wait("p", is_ready)
+
+    assert status_of(found)["restartCount"] == 0
+
+
+@shared
+async def test_hooks_run_after_the_start_and_before_sigterm(cluster: ProcessCluster) -> None:
+    hooks = {
+        "postStart": {"exec": {"command": ["sh", "-c", "echo postStart >> /state/order"]}},
+        "preStop": {"exec": {"command": ["sh", "-c", "sleep 0.3; echo preStop >> /state/order"]}},
+    }
+    script = (
+        "trap 'echo sigterm >> /state/order; cp /state/order /keep/order; exit 0' TERM; while :; do sleep 0.05; done"
+    )
+    mounts = [*MOUNT["volumeMounts"], {"name": "keep", "mountPath": "/keep"}]
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "keep"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    await cluster.create_object(claim)
+    volumes = [*VOLUME["volumes"], {"name": "keep", "persistentVolumeClaim": {"claimName": "keep"}}]
+    await cluster.create(
+        "p",
+        {"args": [script], "lifecycle": hooks, "volumeMounts": mounts},
+        volumes=volumes,
+        terminationGracePeriodSeconds=30,
+    )
+    await cluster.wait("p", is_ready)
+    (kept,) = [one.source for one in cluster.mounts("p") if one.target == "/keep"]
+
+    await cluster.delete("p")
+    await cluster.wait_until_gone("p")
+
+    assert (await asyncio.to_thread(Path(kept, "order").read_text)).split() == ["postStart", "preStop", "sigterm"]
+
+
+@shared
+async def test_a_failing_post_start_hook_kills_the_container(cluster: ProcessCluster) -> None:
+    hooks = {"postStart": {"exec": {"command": ["sh", "-c", "echo no; exit 4"]}}}
+    await cluster.create("p", {"args": [SLEEP], "lifecycle": hooks})
+
+    await cluster.wait("p", lambda obj: (status_of(obj).get("restartCount") or 0) >= 1)
+
+    await cluster.until_event("p", "PostStartHook failed: no")
