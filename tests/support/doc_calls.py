@@ -17,6 +17,7 @@ from konverge.client import InProcessTransport
 from konverge.k8s.apps.v1 import Deployment, DeploymentSpec
 from konverge.k8s.core.v1 import Container, Namespace, Pod, PodSpec, PodTemplateSpec, Secret
 from konverge.k8s.meta.v1 import LabelSelector
+from konverge.objects import Unstructured
 from konverge.testing import run_in_virtual_time, settle
 from konverge.workflow import Component
 from konverge_cluster import EmbeddedServer
@@ -156,6 +157,14 @@ def call_embedded(names: Names) -> None:
     asyncio.run(names["who_am_i"]())
 
 
+def call_process_nodes(names: Names) -> None:
+    spec = {"containers": [{"name": "web", "image": "web:1"}], "automountServiceAccountToken": False}
+    metadata = {"name": "web", "namespace": "default"}
+    pod = Unstructured({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    address = asyncio.run(names["a_pod_runs"](pod))
+    assert address.startswith("127."), address
+
+
 def call_testing(names: Names) -> None:
     async def test_on_a_cluster() -> None:
         async with TestCluster(clock=virtual_clock) as cluster:
@@ -198,6 +207,7 @@ CALLS: dict[str, Callable[[Names], None]] = {
     "docs/client.md": call_client,
     "docs/controllers.md": call_controllers,
     "docs/embedded.md": call_embedded,
+    "docs/process-nodes.md": call_process_nodes,
     "docs/testing.md": call_testing,
     "docs/webhooks.md": call_webhooks,
     "docs/workflow.md": call_workflow,

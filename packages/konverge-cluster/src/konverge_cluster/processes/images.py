@@ -105,7 +105,7 @@ class LocalImages:
         if others not in get_args(Others):
             raise ValueError(f"others is one of {_listed(Others)}, got {others!r}")
         self.images = tuple(images)
-        self.others = others
+        self.others: Others = others
 
     @classmethod
     def load(cls, *paths: str | os.PathLike[str]) -> LocalImages:

@@ -78,19 +78,21 @@ class PodFacts:
         Raises: MissingSource when there is no such container.
         """
         name = reference.get("containerName", "")
-        if name or container is None:
-            every = (*self.pod["spec"].get("initContainers", ()), *self.pod["spec"]["containers"])
-            found = [one for one in every if one["name"] == name]
-            if not found:
-                raise MissingSource(f"container {name!r} not found")
-            container = found[0]
+        owner = self._find_container(name) if name or container is None else container
         part, _, resource = str(reference["resource"]).partition(".")
-        resources = container.get("resources") or {}
+        resources = owner.get("resources") or {}
         amount = (resources.get(part) or {}).get(resource)
         if amount is None:
             amount = self.allocatable.get(resource, "0") if part == "limits" else "0"
         divisor = Quantity(reference.get("divisor") or "1").value or Decimal(1)
         return str(math.ceil(Quantity(amount).value / divisor))
+
+    def _find_container(self, name: str) -> Mapping[str, Any]:
+        every: list[Mapping[str, Any]] = [*self.pod["spec"].get("initContainers", ()), *self.pod["spec"]["containers"]]
+        for one in every:
+            if one["name"] == name:
+                return one
+        raise MissingSource(f"container {name!r} not found")
 
 
 class Sources:
