@@ -1,4 +1,4 @@
-"""The embedded cluster: time to the first ready Deployment, the cost of 500 Deployments and of 200 StatefulSets.
+"""The embedded cluster: time to the first ready Deployment, the cost of 500 Deployments, 200 StatefulSets and 500 Jobs.
 
 Run by `make bench-cluster`. The first is measured from the start of the process `konverge cluster` until the condition
 of `kubectl rollout status` holds, compared with the real etcd, kube-apiserver and kube-controller-manager together with
@@ -27,6 +27,7 @@ from konverge import Client, ObjectMeta
 from konverge.client import is_deployment_complete, load_config
 from konverge.errors import KonvergeError
 from konverge.k8s.apps.v1 import Deployment, DeploymentSpec, StatefulSet, StatefulSetSpec
+from konverge.k8s.batch.v1 import Job, JobSpec
 from konverge.k8s.core.v1 import (
     Container,
     Namespace,
@@ -44,6 +45,7 @@ from konverge_cluster.embedded_cluster import EmbeddedCluster
 KONVERGE = [sys.executable, "-m", "konverge"]
 MANY = 500
 MANY_STATEFUL = 200
+MANY_JOBS = 500
 REPLICAS = 3
 ROUNDS = 5
 
@@ -79,6 +81,14 @@ def stateful_set(name: str) -> StatefulSet:
             template=PodTemplateSpec(metadata=ObjectMeta(labels=labels), spec=pod),
             volume_claim_templates=[claim],
         ),
+    )
+
+
+def job(name: str) -> Job:
+    pod = PodSpec(restart_policy="Never", containers=[Container(name="work", image="busybox:1", command=["true"])])
+    return Job(
+        metadata=ObjectMeta(name=name, namespace="default"),
+        spec=JobSpec(completions=REPLICAS, parallelism=REPLICAS, template=PodTemplateSpec(spec=pod)),
     )
 
 
@@ -137,8 +147,8 @@ def real(directory: Path) -> float:
             nodes.wait(20)
 
 
-async def many(objects: Sequence[Deployment] | Sequence[StatefulSet]) -> dict[str, float]:
-    """Create objects of three pods each in this process and wait until all are ready; return the cost."""
+async def many(objects: Sequence[Deployment] | Sequence[StatefulSet] | Sequence[Job]) -> dict[str, float]:
+    """Create objects of three pods each in this process and wait until all are ready or complete; return the cost."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     async with EmbeddedCluster(nodes=20) as cluster:
         client = cluster.client().without_warnings()
@@ -147,19 +157,21 @@ async def many(objects: Sequence[Deployment] | Sequence[StatefulSet]) -> dict[st
         cpu, start = time.process_time(), time.perf_counter()
         for obj in objects:
             await client.create(obj)
-        while await _available(client, type(objects[0])) < REPLICAS * len(objects):  # noqa: ASYNC110
+        while await _pods_done(client, type(objects[0])) < REPLICAS * len(objects):  # noqa: ASYNC110
             await asyncio.sleep(0.25)
         wall, used = time.perf_counter() - start, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {"wall s": wall, "cpu s": used, "peak MB": peak / 1024, "grown MB": (peak - before) / 1024}
 
 
-async def _available(client: Client, kind: type[Deployment] | type[StatefulSet]) -> int:
+async def _pods_done(client: Client, kind: type[Deployment] | type[StatefulSet] | type[Job]) -> int:
+    if issubclass(kind, Job):
+        return sum(REPLICAS for one in await client.list(kind) if one.status.completion_time)
     return sum(one.status.available_replicas or 0 for one in await client.list(kind))
 
 
 def many_in_a_process(kind: str) -> dict[str, float]:
-    """Measure many Deployments or StatefulSets in a process of their own, so that its memory is theirs."""
+    """Measure many Deployments, StatefulSets or Jobs in a process of their own, so that its memory is theirs."""
     output = subprocess.run([sys.executable, __file__, kind], check=True, capture_output=True, text=True).stdout
     return cast("dict[str, float]", json.loads(output))
 
@@ -168,6 +180,8 @@ def print_many(kind: str) -> None:
     """Measure in this process, and print the result."""
     if kind == "deployments":
         metrics = asyncio.run(many([deployment(f"web-{number}") for number in range(MANY)]))
+    elif kind == "jobs":
+        metrics = asyncio.run(many([job(f"work-{number}") for number in range(MANY_JOBS)]))
     else:
         metrics = asyncio.run(many([stateful_set(f"db-{number}") for number in range(MANY_STATEFUL)]))
     print(json.dumps(metrics))
@@ -198,6 +212,7 @@ def main() -> None:
                 shells[name].rounds.append(measure(Path(directory)))
                 print(f"round {number + 1}: {name} {shells[name].rounds[-1]:.2f} s", flush=True)
     deployments, stateful_sets = many_in_a_process("deployments"), many_in_a_process("statefulsets")
+    jobs = many_in_a_process("jobs")
     ratio = shells["real programs"].median / shells["konverge cluster"].median
     claim = f"a first ready Deployment at least 4x sooner than with the real programs ({ratio:.1f}x)"
     save_result(
@@ -205,6 +220,7 @@ def main() -> None:
         table("From the shell to a first ready Deployment", "s", shells, "real programs")
         + metrics_table(f"{MANY} Deployments of {REPLICAS} pods become ready", deployments)
         + metrics_table(f"{MANY_STATEFUL} StatefulSets of {REPLICAS} pods and claims become ready", stateful_sets)
+        + metrics_table(f"{MANY_JOBS} Jobs of {REPLICAS} pods complete", jobs)
         + "\n"
         + verdict(claim, ratio >= 4)
         + "\n",
