@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from konverge import Client
+from konverge.client import load_config
+from konverge.objects import Unstructured
 from process_clusters import ProcessCluster, config_map, has_phase, is_ready, secret, shared, status_of, waits_for
 
 pytestmark = pytest.mark.processes
@@ -208,3 +211,25 @@ async def test_an_empty_dir_has_its_size_limit(cluster: ProcessCluster) -> None:
     else:
         assert found["status"]["reason"] == "Evicted"
         assert 'Usage of EmptyDir volume "v" exceeds the limit "1Mi"' in found["status"]["message"]
+
+
+@shared
+async def test_a_pod_can_call_the_api_server_with_its_token(cluster: ProcessCluster) -> None:
+    place = "/var/run/secrets/kubernetes.io/serviceaccount"
+    script = f"cat {place}/token; echo; cat {place}/namespace; echo; cat $KUBECONFIG 2>/dev/null | head -c 1"
+    script = f"echo $KUBERNETES_SERVICE_HOST; {script}"
+    await cluster.create("p", {"args": [script]}, automountServiceAccountToken=True, restartPolicy="Never")
+
+    await cluster.wait("p", has_phase("Succeeded"))
+
+    host, token, namespace, *kubeconfig = cluster.log("p").split()
+    assert (host, namespace, token.count(".")) == ("127.0.0.1", cluster.namespace, 2)
+    assert kubeconfig == ([] if cluster.runtime.namespaces else ["{"])
+    client = (
+        load_config(kubeconfig=str(cluster.process_pod("p").sandbox.directory / "kubeconfig-c")) if kubeconfig else None
+    )
+    if client is not None:
+        async with Client.connect(client) as own:
+            review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+            found = await own.create(Unstructured(review))
+            assert found["status"]["userInfo"]["username"] == f"system:serviceaccount:{cluster.namespace}:default"

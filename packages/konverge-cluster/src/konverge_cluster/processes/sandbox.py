@@ -16,6 +16,7 @@ from typing import Any, Final
 from konverge.objects import Quantity
 from konverge_cluster.processes.expansion import substitute_paths
 from konverge_cluster.processes.images import LocalImage, LocalImages
+from konverge_cluster.processes.kubeconfigs import write_kubeconfig
 from konverge_cluster.processes.readable_copies import ReadableCopies, is_public
 from konverge_cluster.processes.sources import MissingSource, PodFacts, Sources, claim_name
 from konverge_cluster.processes.supervisors import Command, Mount, Running, Supervisor
@@ -334,10 +335,14 @@ class Sandbox:
     def _substituted(self, command: Command, mounts: Sequence[Mount], container: str) -> Command:
         paths = _paths(mounts)
         cwd = substitute_paths(command.cwd, paths)
+        env = {name: substitute_paths(value, paths) for name, value in command.env.items()}
+        kubeconfig, server = self.directory / f"kubeconfig-{container}", self.options.api_server()
+        if server is not None and write_kubeconfig(kubeconfig, mounts, server):
+            env.setdefault("KUBECONFIG", str(kubeconfig))
         return replace(
             command,
             argv=[substitute_paths(one, paths) for one in command.argv],
-            env={name: substitute_paths(value, paths) for name, value in command.env.items()},
+            env=env,
             cwd=cwd if os.path.isdir(cwd) else str(self.private_directory(container)),
         )
 
