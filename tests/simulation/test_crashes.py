@@ -1,43 +1,44 @@
-"""T26 on virtual time: an operator that is killed at any of its writes still reaches the same final state."""
+"""T26 on virtual time: an operator that is killed at any of its writes still reaches the same final state.
+
+The simulation kit kills it before the first write and after each: the state before a write is that after the previous
+one. Calls of the ledger are writes too. The final objects, the creates and deletes, and the ledger have to be those
+without a crash.
+"""
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from simulation_scenarios import FEW_STEPS, STEPS, Crash, Step, deleted_while_down, run_with_crash, run_without_faults
-
-# The state before a write is that after the previous one: the quick half is enough for `make test`.
-MOMENTS = pytest.mark.parametrize(
-    "after", [pytest.param(False, marks=pytest.mark.faults, id="before"), pytest.param(True, id="after")]
-)
+from konverge_cluster.testing import Simulation, simulate
+from simulation_scenarios import OpenLedger, act, act_briefly, widget_operator
+from widget_operator import Widget
+from widget_rigs import widget
 
 
-@MOMENTS
-@pytest.mark.parametrize("steps", [FEW_STEPS, pytest.param(STEPS, marks=pytest.mark.faults)], ids=["few", "all"])
-async def test_t26_killed_at_any_write_it_ends_in_the_same_state_with_the_same_creates_and_deletes(
-    steps: tuple[Step, ...], after: bool
-) -> None:
-    expected = await run_without_faults(steps)
-    at = 0
-    while True:
-        at += 1
-        scenario, final_state = await run_with_crash(Crash(at, after), steps)
-        assert final_state == expected, f"killed {'after' if after else 'before'} write {at}"
-        if not scenario.crashes:
-            break
-    assert at > 3 * len(steps), "each write was the last one in one run"
+@simulate(widget_operator, external=OpenLedger, seeds=0, each_write=True)
+async def test_t26_killed_at_any_write_it_ends_in_the_same_state(sim: Simulation[OpenLedger]) -> None:
+    await act_briefly(sim)
+    assert sim.counts == {
+        f"{verb} configmaps default/{name}": 1
+        for verb, name in [("create", "a-0"), ("create", "a-1"), ("delete", "a-1")]
+    }
 
 
-@MOMENTS
+@pytest.mark.faults
+@simulate(widget_operator, external=OpenLedger, seeds=20, each_write=True)
+async def test_t26_in_all_steps_of_the_user(sim: Simulation[OpenLedger]) -> None:
+    await act(sim)
+
+
+@simulate(widget_operator, external=OpenLedger, seeds=0, each_write=True)
 async def test_the_ledger_is_closed_also_if_the_object_is_deleted_while_the_process_is_down(
-    after: bool,
+    sim: Simulation[OpenLedger],
 ) -> None:
-    at = 0
-    while True:
-        at += 1
-        scenario = await deleted_while_down(Crash(at, after))
-        ledger = scenario.rig.ledger
-        assert ledger.uids("open") <= ledger.uids("close"), f"killed {'after' if after else 'before'} write {at}"
-        if not scenario.crashes:
-            break
-    assert at > 4
+    with sim.hold_restarts():
+        await sim.client.create(widget("a", replicas=2))
+        await asyncio.sleep(60)
+        await sim.client.delete(Widget, "a")
+    await sim.settle()
+    assert sim.external.open == set()

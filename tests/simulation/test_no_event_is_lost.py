@@ -1,5 +1,9 @@
 """With any faults and any concurrent writes, each key has seen the last change of others in the end.
 
+This is a model test of the triggers (which changes enqueue which keys, and which are taken for own writes), not a
+simulation of an operator: nothing converges here, so there is no run without faults to compare with, and the simulation
+kit is not for it. What each reconcile has seen is compared with the server instead.
+
 The reconciles write by every method of the client, and fail without a retry at any of them, so that only a change by
 another client enqueues a key again. A seed that failed once stays here by its number.
 """

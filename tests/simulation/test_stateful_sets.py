@@ -1,12 +1,13 @@
-"""The controller of StatefulSets on the embedded server, on virtual time; the test acts as the kubelet."""
+"""The controller of StatefulSets on the embedded server, on virtual time; the test acts as the kubelet.
+
+These tests are about behaviour, step by step, without faults, on the rig of the contract tests. The simulation under
+faults is in `test_workloads_under_faults.py`.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import Any
-
-import pytest
 
 from konverge.k8s.apps.v1 import StatefulSet
 from konverge.objects import Unstructured
@@ -18,11 +19,10 @@ from stateful_set_scenarios import (
     embedded_cluster_with_garbage_collection,
     follow,
     stateful_set,
-    step,
 )
-from workload_clusters import NODE, EmbeddedWorkloadCluster, embedded_workload_cluster, seen
+from workload_clusters import NODE, EmbeddedWorkloadCluster, embedded_workload_cluster
 from workload_scenarios import image
-from workload_transports import CountingTransport, UnreliableTransport
+from workload_transports import CountingTransport
 
 KIND = "statefulsets.apps"
 STATE = (KIND, "controllerrevisions.apps", "persistentvolumeclaims")
@@ -66,65 +66,6 @@ async def test_each_pod_costs_one_create_and_two_status_writes() -> None:
         *[f"POST {pods}", status] * 2,
         status,
     ]
-
-
-@pytest.mark.parametrize("max_writes", range(1, 20, 2))
-async def test_a_controller_that_stops_after_any_write_reaches_the_same_final_state(max_writes: int) -> None:
-    async def run(cut: int) -> Any:
-        cluster = await new_cluster()
-        async with cluster.controllers(CountingTransport(cluster, cut)):
-            policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
-            claims: dict[str, Any] = {
-                "volumeClaimTemplates": [claim_template()],
-                "persistentVolumeClaimRetentionPolicy": policy,
-            }
-            await cluster.create(stateful_set(2, **claims))
-            await settle()
-            for _ in range(3):
-                await step(cluster)
-            await cluster.merge(KIND, "db", image("i:2"))
-            for _ in range(2):
-                await step(cluster)
-        async with cluster.controllers():
-            await follow(cluster)
-            assert await images(cluster) == {"db-0": "i:2", "db-1": "i:2"}
-        return await seen(cluster, *STATE)
-
-    end, expected = await run(max_writes), await run(10**9)
-    if len(end["controllerrevisions.apps"]) == 1:  # the first template was never seen
-        end["controllerrevisions.apps"][0]["revision"] = 2
-        expected["controllerrevisions.apps"].pop(0)
-    assert end == expected
-
-
-@pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
-@pytest.mark.parametrize("seed", range(3))
-async def test_an_unreliable_connection_delays_the_final_state_but_does_not_change_it(
-    seed: int, policy: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.CRITICAL, logger="konverge")
-    cluster = await new_cluster()
-    transport = UnreliableTransport(cluster, seed)
-    async with cluster.controllers(transport):
-        await cluster.create(stateful_set(4, podManagementPolicy=policy, volumeClaimTemplates=[claim_template()]))
-        for number in range(12):
-            await asyncio.sleep(10)
-            await step(cluster)
-            if number == 4:
-                await cluster.merge(KIND, "db", image("i:2"))
-            if number == 8:
-                await cluster.merge(KIND, "db", {"spec": {"replicas": 3}})
-        transport.faulty = False
-        for _ in range(3):
-            await asyncio.sleep(330)
-            await follow(cluster)
-    assert await images(cluster) == {"db-0": "i:2", "db-1": "i:2", "db-2": "i:2"}
-    status = (await cluster.get(KIND, "db"))["status"]
-    assert (status["replicas"], status["updatedReplicas"], status["currentReplicas"]) == (3, 3, 3)
-    assert status["currentRevision"] == status["updateRevision"]
-    assert sorted(one["revision"] for one in await cluster.all("controllerrevisions.apps")) == [1, 2]
-    claims = {one.name for one in await cluster.all("persistentvolumeclaims")}
-    assert {f"data-db-{number}" for number in range(3)} <= claims <= {f"data-db-{number}" for number in range(4)}
 
 
 async def test_pods_become_available_one_after_the_other_with_min_ready_seconds() -> None:

@@ -1,130 +1,16 @@
-"""The controllers of claims and volumes on the embedded server, on virtual time, with crashes and conflicts."""
+"""The controllers of claims and volumes on the embedded server, on virtual time.
+
+These tests are about behaviour, without faults, on the rig of the contract tests. The simulation under faults is in
+`test_workloads_under_faults.py`.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from random import Random
-from typing import Any
-
-import pytest
-
-from konverge.client import Client, InProcessTransport
-from konverge.errors import TransportError
 from konverge.objects import Unstructured
 from konverge.testing import settle
-from konverge.testing.faults import status_response
-from konverge.wire.messages import BufferedResponse, Request, Response
 from konverge_cluster.testing import TestCluster
-from volume_clusters import CLAIMS, VOLUMES, EmbeddedVolumeCluster, clock, embedded_volume_cluster, provisioner
+from volume_clusters import CLAIMS, VOLUMES, embedded_volume_cluster
 from volume_scenarios import SIMULATED
-from workload_clusters import NODE
-
-
-class InterruptedTransport:
-    """A transport that refuses writes after a number of them, and fails a share of the others."""
-
-    def __init__(self, cluster: EmbeddedVolumeCluster, *, max_writes: int = 10**9, seed: int | None = None) -> None:
-        self._inner = InProcessTransport(cluster.server.handle)
-        self._max_writes = max_writes
-        self._random = Random(seed) if seed is not None else None
-        self.writes: list[str] = []
-
-    async def send(self, request: Request) -> Response:
-        if request.method == "GET" or "/events" in request.path or "accessreviews" in request.path:
-            return await self._inner.send(request)
-        if len(self.writes) >= self._max_writes:
-            raise TransportError("refused", sent=False)
-        self.writes.append(f"{request.method} {request.path}")
-        fault = self._random.choice(["", "", "refused", "lost", "conflict"]) if self._random is not None else ""
-        if fault == "refused":
-            raise TransportError("refused", sent=False)
-        if fault == "conflict":
-            response = status_response(409, reason="Conflict")
-            return BufferedResponse(409, response.body, response.headers)
-        if fault == "lost":
-            await (await self._inner.send(request)).read()
-            raise TransportError("the response was lost")
-        return await self._inner.send(request)
-
-    async def close(self) -> None:
-        await self._inner.close()
-
-
-async def fill(cluster: EmbeddedVolumeCluster) -> None:
-    """Create claims and volumes of every kind."""
-    await cluster.storage_class("now", SIMULATED, allowVolumeExpansion=True)
-    await cluster.volume("one", "1Gi")
-    await cluster.volume("two", "2Gi")
-    await cluster.volume("temporary", hostPath={"path": "/tmp/x"}, persistentVolumeReclaimPolicy="Delete")
-    await cluster.claim("a")
-    await cluster.claim("b", "2Gi")
-    await cluster.claim("c", storageClassName="now")
-    await cluster.claim("d", volumeName="temporary")
-
-
-async def change(cluster: EmbeddedVolumeCluster) -> None:
-    """Expand one claim and delete another."""
-    await cluster.merge(CLAIMS, "c", {"spec": {"resources": {"requests": {"storage": "3Gi"}}}})
-    await cluster.client.delete(CLAIMS, "d")
-
-
-async def final_state() -> dict[str, Any]:
-    async with embedded_volume_cluster() as cluster:
-        await fill(cluster)
-        await settle()
-        await change(cluster)
-        await settle()
-        return await cluster.seen()
-
-
-async def run_controllers(cluster: EmbeddedVolumeCluster, transport: InterruptedTransport, seconds: float) -> None:
-    client = Client(transport)
-    async with cluster.controllers(transport), provisioner(client, clock=clock):
-        await asyncio.sleep(seconds)
-
-
-@pytest.mark.parametrize("max_writes", [1, 2, 3, 4, 5, 7, 9, 12, 16, 20])
-async def test_controllers_that_stop_after_any_write_reach_the_same_final_state(
-    max_writes: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.CRITICAL)
-    cluster = EmbeddedVolumeCluster()
-    await cluster.client.create(Unstructured(NODE))
-    await fill(cluster)
-    await run_controllers(cluster, InterruptedTransport(cluster, max_writes=max_writes), 5)
-    await run_controllers(cluster, InterruptedTransport(cluster), 30)
-    await change(cluster)
-    await run_controllers(cluster, InterruptedTransport(cluster, max_writes=max_writes), 5)
-    await run_controllers(cluster, InterruptedTransport(cluster), 30)
-
-    assert await cluster.seen() == await final_state()
-
-
-@pytest.mark.parametrize("seed", range(4))
-async def test_lost_responses_and_conflicts_do_not_change_the_final_state(
-    seed: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.CRITICAL)
-    cluster = EmbeddedVolumeCluster()
-    await cluster.client.create(Unstructured(NODE))
-    await fill(cluster)
-    await run_controllers(cluster, InterruptedTransport(cluster, seed=seed), 900)
-    await change(cluster)
-    await run_controllers(cluster, InterruptedTransport(cluster, seed=seed), 900)
-
-    assert await cluster.seen() == await final_state()
-
-
-async def test_claims_in_the_desired_state_cause_no_write_not_even_after_a_restart() -> None:
-    cluster = EmbeddedVolumeCluster()
-    await cluster.client.create(Unstructured(NODE))
-    await fill(cluster)
-    await run_controllers(cluster, InterruptedTransport(cluster), 30)
-    again = InterruptedTransport(cluster)
-    await run_controllers(cluster, again, 30)
-
-    assert again.writes == []
 
 
 async def test_many_claims_get_distinct_volumes() -> None:

@@ -1,4 +1,8 @@
-"""The workload controllers on the embedded server, on virtual time; the test acts as the kubelet."""
+"""The workload controllers on the embedded server, on virtual time; the test acts as the kubelet.
+
+These tests are about behaviour, step by step, without faults, on the rig of the contract tests. The simulation of the
+same controllers under faults is in `test_workloads_under_faults.py`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from konverge.k8s.apps.v1 import Deployment
 from konverge.objects import Unstructured
 from konverge.testing import settle
 from konverge_cluster.workloads.deployments.templates import replica_set_name, template_hash
-from workload_clusters import NODE, EmbeddedWorkloadCluster, embedded_workload_cluster, seen
+from workload_clusters import NODE, EmbeddedWorkloadCluster, embedded_workload_cluster
 from workload_scenarios import deployment, follow, image, job, service
 from workload_transports import CountingTransport
 
@@ -33,35 +37,6 @@ async def test_objects_in_the_desired_state_cause_no_write_not_even_after_a_rest
         await cluster.merge("pods", (await cluster.pods())[0].name, {"metadata": {"annotations": {"a": "b"}}})
         await settle()
     assert counting.writes == []
-
-
-@pytest.mark.parametrize("max_writes", range(1, 16, 3))
-async def test_controllers_that_stop_after_any_write_reach_the_same_final_state(max_writes: int) -> None:
-    async def run(cut: int | None) -> Any:
-        cluster = EmbeddedWorkloadCluster()
-        await cluster.client.create(Unstructured(NODE))
-        if cut is not None:
-            async with cluster.controllers(CountingTransport(cluster, cut)):
-                await cluster.create(deployment())
-                await cluster.create(job(parallelism=2, completions=2))
-                await settle()
-                await cluster.start()
-                await cluster.end("Succeeded", labels="kind=work")
-        async with cluster.controllers():
-            if cut is None:
-                await cluster.create(deployment())
-                await cluster.create(job(parallelism=2, completions=2))
-            for _ in range(3):
-                await follow(cluster)
-                await cluster.end("Succeeded", labels="kind=work")
-        return await seen(cluster, *ROLLOUTS, "jobs.batch", "pods")
-
-    end, expected = await run(max_writes), await run(None)
-    # The progress of the first run shows in what the kubelet wrote, not in what the controllers wrote.
-    assert end["deployments.apps"] == expected["deployments.apps"]
-    assert end["replicasets.apps"] == expected["replicasets.apps"]
-    assert end["jobs.batch"] == expected["jobs.batch"]
-    assert len(end["pods"]) == len(expected["pods"])
 
 
 async def test_a_pod_that_is_deleted_is_replaced() -> None:

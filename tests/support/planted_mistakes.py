@@ -221,7 +221,7 @@ MISTAKES: dict[type[SiteReconciler], str] = {
 # The scenario
 
 
-def operator_of(reconciler: type[SiteReconciler], billing: Any) -> Operator:
+def operator_of(reconciler: type[SiteReconciler], billing: Billing) -> Operator:
     made = reconciler(billing)
     controller = made.watch(controller_for(Site).owns(ConfigMap)).build(made)
     return Operator(name="site-operator", controllers=(controller,), kinds=(Site,))
@@ -232,7 +232,7 @@ def samples() -> list[Any]:
     return [secret, Site(metadata=ObjectMeta(name="a"), spec=SiteSpec(pages=2), status=SiteStatus())]
 
 
-async def edit_sites(sim: Simulation) -> None:
+async def edit_sites(sim: Simulation[Billing]) -> None:
     """Scale up and down, change the Secret, create and delete a second site."""
     await sim.client.patch(Site, "a", {"spec": {"pages": 3}})
     await sim.settle()

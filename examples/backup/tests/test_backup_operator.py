@@ -127,7 +127,7 @@ async def test_the_bucket_cannot_be_changed(cluster: TestCluster) -> None:
 
 
 @simulate(operator_with, samples=[settings(), backup()], external=FakeService, seeds=20)
-async def test_backups_under_faults(sim: Simulation) -> None:
+async def test_backups_under_faults(sim: Simulation[FakeService]) -> None:
     await sim.client.patch(ConfigMap, "settings", {"data": {"color": "red"}})
     await sim.settle()
     assert sim.external.objects == {PATH: b'{"color": "red"}'}

@@ -197,7 +197,7 @@ SAMPLES = (
 
 
 @simulate(make_operator, external=Billing, samples=SAMPLES, seeds=10)
-async def test_tenants_under_faults(sim: Simulation) -> None:
+async def test_tenants_under_faults(sim: Simulation[Billing]) -> None:
     await sim.client.patch(Profile, "small", {"spec": {"pods": 7}})
     await sim.settle()
     await change_registry_user(sim.client, "bob")

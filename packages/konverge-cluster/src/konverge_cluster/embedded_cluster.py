@@ -11,10 +11,11 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from konverge.client import Client, ClientOptions, InProcessTransport
+from konverge.controller import Controller
 from konverge.manager import Manager
 from konverge.objects import wall_clock
 from konverge_cluster.credentials import credential_controllers
@@ -118,18 +119,22 @@ class EmbeddedCluster:
         """Return a client for the built-in controllers, which handle deprecated resources too: it logs no warnings."""
         return self.client().without_warnings()
 
-    def _controllers(self) -> Manager:
-        manager = Manager(self._own_client(), name=_CONTROLLERS)
-        manager.add(
-            *namespace_controllers(root_ca=lambda: self.server.authority.certificate.decode(), clock=self._clock)
-        )
-        manager.add(*workload_controllers(clock=self._clock))
-        manager.add(*node_lifecycle_controllers(clock=self._clock, require_lease=not self._heartbeat))
-        manager.add(taint_eviction_controller(self._clock), pod_gc_controller(self._clock))
-        manager.add(
+    def builtin_controllers(self) -> tuple[Controller[Any], ...]:
+        """Return the built-in controllers of this cluster; override it to leave some out, or to add others."""
+        return (
+            *namespace_controllers(root_ca=lambda: self.server.authority.certificate.decode(), clock=self._clock),
+            *workload_controllers(clock=self._clock),
+            *node_lifecycle_controllers(clock=self._clock, require_lease=not self._heartbeat),
+            taint_eviction_controller(self._clock),
+            pod_gc_controller(self._clock),
             *credential_controllers(
                 authority=lambda: self.server.authority, generate=self.server.authenticator.tokens.generate_for_secret
-            )
+            ),
+            *volume_controllers(clock=self._clock),
+            *provisioner_controllers(clock=self._clock),
         )
-        manager.add(*volume_controllers(clock=self._clock), *provisioner_controllers(clock=self._clock))
+
+    def _controllers(self) -> Manager:
+        manager = Manager(self._own_client(), name=_CONTROLLERS)
+        manager.add(*self.builtin_controllers())
         return manager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from konverge import Key, controller_for
-from konverge.cache import Event
+from konverge.cache import Event, by_function
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import ConfigMap, Secret
 from konverge.manager import Operator
@@ -29,6 +29,10 @@ def mailboxes_of(secret: Secret) -> Iterable[Key]:
 
 def mailboxes_with(config: ConfigMap, reader: CacheReader) -> Iterable[Key]:
     return [mailbox.key for mailbox in reader.find(Mailbox, "image", config.data.get("image", ""))]
+
+
+def images_of(mailbox: Mailbox) -> Iterable[str]:
+    return [mailbox.spec.image]
 
 
 def of_the_system(event: Event) -> bool:
@@ -60,7 +64,7 @@ mailboxes = (
     .index(Mailbox, "image", ".spec.image")
     .build(MailboxReconciler())
 )
-domains = controller_for(Domain).index(Mailbox, "image", ".spec.image").build(count_mailboxes)
+domains = controller_for(Domain).index(Mailbox, "image", by_function(Mailbox, images_of)).build(count_mailboxes)
 logged = controller_for(Domain).named("logged").build(log_domain)
 
 operator = Operator(

@@ -7,9 +7,11 @@ from typing import assert_type
 from konverge import Context, Key, Reconciler, Result, TerminalError
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import ConfigMap, Secret
+from konverge.manager import RunnableContext
 from konverge.reconcile import BlockingContext
 from mailboxes.api import Domain, Mailbox
 from mailboxes.children import config_for, deployment_for
+from mailboxes.service import Delivery, PostOffice
 
 
 class MailboxReconciler(Reconciler[Mailbox]):
@@ -33,6 +35,18 @@ class MailboxReconciler(Reconciler[Mailbox]):
     async def finalize(self, mailbox: Mailbox, ctx: Context) -> None:
         ctx.log.info("finalized")
         self.finalized.append(mailbox.key)
+
+
+async def deliver(mailbox: Mailbox, ctx: Context) -> None:
+    delivered = await ctx.shared(Delivery).deliver(mailbox.name)
+    assert_type(delivered, bool)
+    assert_type(ctx.shared(PostOffice), PostOffice)
+    ctx.set_ready(mailbox, delivered, reason="Delivered")
+    await ctx.update_status(mailbox)
+
+
+async def poll(ctx: RunnableContext) -> None:
+    assert_type(ctx.shared(Delivery), Delivery)
 
 
 async def count_mailboxes(domain: Domain, ctx: Context) -> None:

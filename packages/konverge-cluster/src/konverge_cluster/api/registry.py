@@ -23,6 +23,7 @@ class Registry:
     def __init__(self) -> None:
         self._strategies: dict[tuple[str, str, str], Strategy] = {}
         self._versions: dict[tuple[str, str], dict[str, Strategy]] = {}
+        self._sharing: dict[tuple[str, str], list[Strategy]] = {}
         self.generation = 0
 
     def add(self, strategy: Strategy) -> None:
@@ -30,12 +31,14 @@ class Registry:
         kind = strategy.info.kind
         self._strategies[kind.group, kind.version, kind.plural] = strategy
         self._versions.setdefault((kind.group, kind.version), {})[kind.plural] = strategy
+        self._sharing.clear()
         self.generation += 1
 
     def remove(self, group: str, version: str, plural: str) -> None:
         """Stop serving a resource; do nothing when it is not served."""
         if self._strategies.pop((group, version, plural), None) is not None:
             del self._versions[group, version][plural]
+            self._sharing.clear()
             self.generation += 1
 
     def find(self, group: str, version: str, plural: str) -> Strategy | None:
@@ -51,9 +54,15 @@ class Registry:
     def resources(self, group: str, version: str) -> list[Strategy]:
         return list(self._versions.get((group, version), {}).values())
 
+    def sharing(self, storage: tuple[str, str]) -> list[Strategy]:
+        """Return the strategies that share a collection, in the order in which they were added."""
+        if storage not in self._sharing:
+            self._sharing[storage] = [each for each in self if each.info.storage == storage]
+        return self._sharing[storage]
+
     def by_storage(self, storage: tuple[str, str]) -> Strategy | None:
         """Return the first strategy that was added for this collection, or None."""
-        return next((each for each in self if each.info.storage == storage), None)
+        return next(iter(self.sharing(storage)), None)
 
     def __iter__(self) -> Iterator[Strategy]:
         return iter(list(self._strategies.values()))

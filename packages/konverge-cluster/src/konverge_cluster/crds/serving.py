@@ -8,6 +8,7 @@ real server does this asynchronously; the order, and the events of a watch, are 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from konverge_cluster.api.cluster import Cluster, decode, encode
@@ -55,7 +56,6 @@ class CustomResources:
         self._position = self._definitions.position_after(cluster.storage.revision)
         self._busy = False
         self._served: dict[str, tuple[bytes, Definition]] = {}
-        self._schemas: dict[str, dict[bytes, CompiledSchema]] = {}
         for entry in self._definitions.entries():
             self._sync(entry.key)
         self._definitions.subscribe(self, self._handle_changes)
@@ -172,7 +172,7 @@ class CustomResources:
         before = self._served.get(name)
         if before is not None and before[0] == mark and before[1].terminating == definition.terminating:
             return
-        schemas = self._compile(name, definition)
+        schemas = {one.name: _compile(encode(one.schema)) for one in definition.versions}
         converter = self._converter(definition)
         self._stop_serving(name, keep=definition, same=before is not None and before[0] == mark)
         self._served[name] = (mark, definition)
@@ -180,21 +180,6 @@ class CustomResources:
             if version.served:
                 strategy = CustomResourceStrategy(definition, version, schemas, converter)
                 self._cluster.registry.add(strategy)
-
-    def _compile(self, name: str, definition: Definition) -> Mapping[str, CompiledSchema]:
-        """Compile the schemas; equal ones are shared, also with those of the previous definition."""
-        before = self._schemas.get(name, {})
-        kept: dict[bytes, CompiledSchema] = {}
-        found = {}
-        for version in definition.versions:
-            mark = encode(version.schema)
-            compiled = kept.get(mark) or before.get(mark)
-            if compiled is None:
-                compiled = CompiledSchema(version.schema)
-                compiled.rules = self._rules.compile(compiled.structural)
-            kept[mark] = found[version.name] = compiled
-        self._schemas[name] = kept
-        return found
 
     def _converter(self, definition: Definition) -> Converter:
         if definition.conversion.get("strategy") != "Webhook":
@@ -276,9 +261,16 @@ class CustomResources:
     def _forget(self, name: str) -> None:
         """Stop serving the resources of a deleted definition; its names are free."""
         self._stop_serving(name)
-        self._schemas.pop(name, None)
         group = name.partition(".")[2]
         self._retry_names([each for each in self._all() if each["spec"]["group"] == group])
+
+
+@lru_cache(maxsize=128)
+def _compile(schema: bytes) -> CompiledSchema:
+    """Compile a schema; equal ones are shared, also by the clusters of a process."""
+    compiled = CompiledSchema(decode(schema))
+    compiled.rules = LazyRules().compile(compiled.structural)
+    return compiled
 
 
 def _same_names(requested: Mapping[str, Any], accepted: Mapping[str, Any]) -> bool:

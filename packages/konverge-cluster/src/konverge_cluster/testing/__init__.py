@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from konverge_cluster.testing.clusters import TestCluster
-    from konverge_cluster.testing.simulation.runs import Simulation, SimulationFailure
+    from konverge_cluster.testing.simulation.options import SimulationFailure
+    from konverge_cluster.testing.simulation.runs import Simulation
     from konverge_cluster.testing.simulation.simulate import simulate
 
 __all__ = ["Simulation", "SimulationFailure", "TestCluster", "simulate"]
 
 _MODULES = {
     "Simulation": "simulation.runs",
-    "SimulationFailure": "simulation.runs",
+    "SimulationFailure": "simulation.options",
     "TestCluster": "clusters",
     "simulate": "simulation.simulate",
 }

@@ -112,9 +112,8 @@ def _equivalent_versions(cluster: Cluster, request: AdmissionRequest) -> list[St
     info = request.strategy.info
     return [
         each
-        for each in cluster.registry
-        if each.info.storage == info.storage
-        and each.info.kind != info.kind
+        for each in cluster.registry.sharing(info.storage)
+        if each.info.kind != info.kind
         and (not request.subresource or each.info.subresource(request.subresource) is not None)
     ]
 

@@ -30,6 +30,15 @@ async def stones(stone: Stone, ctx: Context) -> None:
 
 operator = Operator(name="stones", controllers=(stones,))
 '''
+OPERATOR_WITH_SAMPLE = (
+    OPERATOR
+    + """
+from dataclasses import replace
+from pathlib import Path
+
+operator = replace(operator, samples=(Path(__file__).parent / "stone.yaml",))
+"""
+)
 
 
 class Stone(CustomResource[Spec, Status], group="run.konverge.dev", version="v1"):
@@ -77,6 +86,30 @@ async def test_run_installs_crds_and_logs_what_is_missing(tmp_path: Path) -> Non
                 assert await client.wait_for(CustomResourceDefinition, "stones.run.konverge.dev", established)
             await asyncio.to_thread(run.end, signal.SIGTERM)
             assert run.process.returncode == 0
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize("is_absolute", [False, True], ids=["relative", "absolute"])
+async def test_run_and_dev_import_a_project_with_a_src_folder_below_the_working_directory(
+    tmp_path: Path, is_absolute: bool
+) -> None:
+    package = tmp_path / "examples" / "quarry" / "src" / "quarry"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("from quarry.operator import operator")
+    (package / "operator.py").write_text(OPERATOR_WITH_SAMPLE)
+    (package / "stone.yaml").write_text("{apiVersion: run.konverge.dev/v1, kind: Stone, metadata: {name: one}}")
+    target = str(package if is_absolute else package.relative_to(tmp_path))
+    async with EmbeddedServer() as server:
+        server.write_kubeconfig(tmp_path / "config")
+        options = ("run", target, "--kubeconfig", "config", "--metrics-port", "0", "--install-crds")
+        with program(*options, folder=tmp_path, temporary=tmp_path / "run") as run:
+            async with Client.connect(load_config(kubeconfig=str(tmp_path / "config"))) as client:
+                established = has_condition("Established")
+                assert await client.wait_for(CustomResourceDefinition, "stones.run.konverge.dev", established)
+                await client.create(Stone.new("one", Spec()))
+            await asyncio.to_thread(run.read_until, "a stone was reconciled")
+    with program("dev", target, folder=tmp_path, temporary=tmp_path / "dev") as dev:
+        await asyncio.to_thread(dev.read_until, "a stone was reconciled")
 
 
 @pytest.mark.real_time

@@ -38,6 +38,18 @@ def test_a_crash_before_and_after_every_write_whatever_the_number_of_seeds(seeds
     assert {5, 9} <= {entry.at for entry in replaced}
 
 
+def test_each_write_is_the_last_one_of_a_process_in_one_run() -> None:
+    _, _, *single = generate_schedules(0, BOUNDS, each_write=True)
+    assert single == [(Entry("crash-before", 1),), *((Entry("crash-after", at),) for at in range(1, 18))]
+
+
+def test_the_number_of_faults_is_limited() -> None:
+    few = [len(one) for one in generate_schedules(40, BOUNDS, faults=10)[3::2]]
+    many = [len(one) for one in generate_schedules(40, BOUNDS, faults=60)[3::2]]
+    assert max(few) <= 10
+    assert 20 < max(many) <= 60
+
+
 def test_shrinking_finds_the_one_entry_that_fails() -> None:
     schedule = parse_schedule("busy:1 conflict:2 crash-after:3 error:4")
     assert shrink(schedule, lambda tried: Entry("crash-after", 3) in tried) == (Entry("crash-after", 3),)

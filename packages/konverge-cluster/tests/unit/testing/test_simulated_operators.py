@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -54,7 +55,7 @@ def operator_with(mail: Mail, *runnables: RunnableFunction) -> Operator:
     return Operator(name="invoices", controllers=(invoices,), runnables=runnables, shared=(open_mail,))
 
 
-async def expect_sent(sim: Simulation) -> None:
+async def expect_sent(sim: Simulation[Any]) -> None:
     await sim.settle()
     assert (await sim.client.get(Invoice, "first")).status.sent
 
@@ -66,7 +67,7 @@ def test_a_whole_operator_keeps_its_runnables_and_shared_objects() -> None:
 
 
 def test_the_external_service_is_shared_under_its_own_class() -> None:
-    async def scenario(sim: Simulation) -> None:
+    async def scenario(sim: Simulation[Mail]) -> None:
         await expect_sent(sim)
         assert sim.external.sent == ("first",)
 
@@ -75,4 +76,4 @@ def test_the_external_service_is_shared_under_its_own_class() -> None:
 
 def test_an_external_service_needs_a_function_that_gets_it() -> None:
     with pytest.raises(TypeError, match="pass a function that gets the service"):
-        simulate(operator_with(Mail()), external=Mail)
+        simulate(operator_with(Mail()), external=Mail)  # type: ignore[call-overload]

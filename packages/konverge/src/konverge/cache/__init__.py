@@ -12,7 +12,7 @@ The rules for what readers see and which events are reported are in `konverge.ca
 from konverge.cache.cache import Cache, CacheStats, ServerReader
 from konverge.cache.entries import Entry
 from konverge.cache.events import Event, EventHandler, EventType
-from konverge.cache.indexes import by_function, by_path
+from konverge.cache.indexes import IndexFunc, by_function, by_path
 from konverge.cache.informers import InformerStats, SourceFactory
 from konverge.cache.listers import Lister
 from konverge.cache.options import CacheOptions, ReflectorOptions
@@ -32,6 +32,7 @@ __all__ = [
     "EventHandler",
     "EventStream",
     "EventType",
+    "IndexFunc",
     "InformerStats",
     "Lister",
     "Reflector",

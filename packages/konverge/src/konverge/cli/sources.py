@@ -4,8 +4,8 @@
 loaded from its path. Rules:
 
 1. A file in a package is a module of that package: `shop/operator.py` is `shop.operator`, so relative imports work.
-   Below the working directory a folder is a package even without `__init__.py`, except for `src`: the names of modules
-   in `src/shop` start with `shop`.
+   Below the working directory a folder is a package even without `__init__.py`, except for a `src` folder: the names
+   of modules in `src/shop` and `examples/shop/src/shop` start with `shop`.
 2. The folder of the file, and the folder that contains its package, are importable.
 3. A loaded module is never replaced. If its name is already in use, the module of the file gets a suffix.
 4. An error while a file is loaded is reported in one line, with the file and the line of the author's code.
@@ -67,10 +67,10 @@ def import_root(file: Path) -> Path:
 
 
 def _source_folder(file: Path) -> Path:
-    """Return the working directory; for a file below its src folder that folder, unless it is a package."""
-    source = Path.cwd() / "src"
-    is_layout = file.is_relative_to(source) and not (source / _INIT).is_file()
-    return source if is_layout else Path.cwd()
+    """Return the innermost src folder of a file that is not a package; the working directory if there is none."""
+    here = Path.cwd()
+    folders = file.parents[: len(file.relative_to(here).parts) - 1]
+    return next((one for one in folders if one.name == "src" and not (one / _INIT).is_file()), here)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Generic, Self, TypeVar, overload
 
-from konverge.cache import CacheOptions
+from konverge.cache import CacheOptions, IndexFunc
 from konverge.controller.controller import Controller
 from konverge.controller.permissions import permissions_on
 from konverge.objects import AnyObject, Key, Kind, Resource, Unstructured, kind_of
@@ -129,8 +129,8 @@ class Builder(Generic[T]):
         self._timers.append(Timer(seconds, keys))
         return self
 
-    def index(self, kind: type[Resource] | Kind, name: str, values: Any) -> Self:
-        """Index the objects of a kind by a wire path or a function, for `ctx.find`."""
+    def index(self, kind: type[Resource] | Kind, name: str, values: IndexFunc | str) -> Self:
+        """Index the objects of a kind by a wire path such as ".spec.nodeName" or with `by_function`, for `ctx.find`."""
         self._indexes.append((kind, name, values))
         return self
 

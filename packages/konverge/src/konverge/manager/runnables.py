@@ -21,7 +21,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, overload
 
 from konverge.cache import Cache
 from konverge.client import Client, WriteEvent
@@ -65,8 +65,12 @@ class RunnableContext:
             )
         return channel
 
-    def shared(self, type_: type[T]) -> T:
-        """Return the shared object of a type.
+    @overload
+    def shared(self, type_: type[T]) -> T: ...
+    @overload
+    def shared(self, type_: Callable[..., T]) -> T: ...
+    def shared(self, type_: Any) -> Any:
+        """Return the shared object of a type, or of a protocol that is `runtime_checkable`.
 
         Raises: ValueError when there is none.
         """

@@ -1,7 +1,14 @@
 """Kubernetes objects: keys, kinds, metadata, typed models and their value types. No I/O."""
 
 from konverge.objects.codec import decode, decode_list, decode_unstructured, decoder_for, encode, from_wire, to_wire
-from konverge.objects.conditions import Condition, find_condition, is_true, remove_condition, set_condition
+from konverge.objects.conditions import (
+    Condition,
+    HasConditions,
+    find_condition,
+    is_true,
+    remove_condition,
+    set_condition,
+)
 from konverge.objects.durations import Duration
 from konverge.objects.edits import difference, full_object, merge_patch
 from konverge.objects.fields import FieldSelector
@@ -22,6 +29,7 @@ __all__ = [
     "Condition",
     "Duration",
     "FieldSelector",
+    "HasConditions",
     "IntOrString",
     "Key",
     "Kind",

@@ -6,13 +6,23 @@ message alone; `set_condition` ensures that.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, Protocol, TypeAlias, get_args
 
+from konverge.objects.metadata import ObjectMeta
 from konverge.objects.models import Model, field
 from konverge.objects.times import now as current_time
 
-__all__ = ["Condition", "ConditionStatus", "find_condition", "is_true", "remove_condition", "set_condition"]
+__all__ = [
+    "Condition",
+    "ConditionStatus",
+    "HasConditions",
+    "find_condition",
+    "is_true",
+    "remove_condition",
+    "set_condition",
+]
 
 ConditionStatus: TypeAlias = Literal["True", "False", "Unknown"]
 
@@ -26,6 +36,20 @@ class Condition(Model):
     message: str = field(default_factory=str)
     last_transition_time: datetime | None = None
     observed_generation: int | None = None
+
+
+class _StatusWithConditions(Protocol):
+    @property
+    def conditions(self) -> Sequence[Condition] | None: ...
+
+
+class HasConditions(Protocol):
+    """An object with conditions in its status."""
+
+    @property
+    def metadata(self) -> ObjectMeta: ...
+    @property
+    def status(self) -> _StatusWithConditions: ...
 
 
 def find_condition(conditions: list[Condition], type_: str) -> Condition | None:

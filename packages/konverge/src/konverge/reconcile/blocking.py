@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 from konverge.errors import WriteRefused
-from konverge.objects import AnyObject, Key, Resource
+from konverge.objects import AnyObject, HasConditions, Key, Resource
 from konverge.reconcile.applied import Applied
 from konverge.reconcile.apply import Recreate
 from konverge.reconcile.foreign_fields import ForeignField
@@ -42,7 +42,11 @@ class BlockingContext:
         """Reject every call from now on: the reconcile has passed its deadline, or the process stops."""
         self._rejecting = True
 
-    def shared(self, type_: type[V]) -> V:
+    @overload
+    def shared(self, type_: type[V]) -> V: ...
+    @overload
+    def shared(self, type_: Callable[..., V]) -> V: ...
+    def shared(self, type_: Any) -> Any:
         """Return the object of a type that the operator shares. It must be safe to use from a thread."""
         return self._inner.shared(type_)
 
@@ -99,12 +103,14 @@ class BlockingContext:
         return self._wait(self._inner.update_status(obj))
 
     def condition(
-        self, obj: Any, type_: str, status: bool | Literal["Unknown"], *, reason: str, message: str = ""
+        self, obj: HasConditions, type_: str, status: bool | Literal["Unknown"], *, reason: str, message: str = ""
     ) -> bool:
         """Set a condition in the status of an object; report whether it changed."""
         return self._inner.condition(obj, type_, status, reason=reason, message=message)
 
-    def set_ready(self, obj: Any, ready: bool | Literal["Unknown"], *, reason: str, message: str = "") -> bool:
+    def set_ready(
+        self, obj: HasConditions, ready: bool | Literal["Unknown"], *, reason: str, message: str = ""
+    ) -> bool:
         """Set the condition Ready of an object; report whether anything changed."""
         return self._inner.set_ready(obj, ready, reason=reason, message=message)
 

@@ -15,6 +15,7 @@ from konverge.errors import DecodeError
 from konverge.objects import (
     AnyObject,
     Condition,
+    HasConditions,
     Key,
     Kind,
     LabelSelector,
@@ -109,8 +110,14 @@ class Context:
         """Report whether the process stops, for long reconciles that can end early."""
         return self._dependencies.stopping()
 
-    def shared(self, type_: type[V]) -> V:
+    @overload
+    def shared(self, type_: type[V]) -> V: ...
+    @overload
+    def shared(self, type_: Callable[..., V]) -> V: ...
+    def shared(self, type_: Any) -> Any:
         """Return the object of a type that the operator shares, such as an HTTP session.
+
+        The type may also be a protocol that is `runtime_checkable`.
 
         Raises: ValueError when there is none.
         """
@@ -257,24 +264,28 @@ class Context:
         return await update_status(self.client, obj, cache=self.cache)
 
     def condition(
-        self, obj: Any, type_: str, status: bool | Literal["Unknown"], *, reason: str, message: str = ""
+        self, obj: HasConditions, type_: str, status: bool | Literal["Unknown"], *, reason: str, message: str = ""
     ) -> bool:
         """Set a condition in the status of an object, for its current generation; report whether it changed."""
-        conditions: list[Condition] | None = obj.status.conditions
+        status_of: Any = obj.status
+        conditions: list[Condition] | None = status_of.conditions
         if conditions is None:
-            conditions = obj.status.conditions = []
+            conditions = status_of.conditions = []
         generation = obj.metadata.generation
         return set_condition(conditions, type_, status, reason=reason, message=message, observed_generation=generation)
 
-    def set_ready(self, obj: Any, ready: bool | Literal["Unknown"], *, reason: str, message: str = "") -> bool:
+    def set_ready(
+        self, obj: HasConditions, ready: bool | Literal["Unknown"], *, reason: str, message: str = ""
+    ) -> bool:
         """Set the condition Ready of an object, and the observedGeneration of its status if it has that field.
 
         Report whether anything changed. `update_status` sends it.
         """
         changed = self.condition(obj, "Ready", ready, reason=reason, message=message)
         generation = obj.metadata.generation or 0
-        if "observed_generation" in obj.status.__struct_fields__ and obj.status.observed_generation != generation:
-            obj.status.observed_generation = generation
+        status: Any = obj.status
+        if "observed_generation" in status.__struct_fields__ and status.observed_generation != generation:
+            status.observed_generation = generation
             return True
         return changed
 

@@ -6,6 +6,7 @@ import difflib
 import sys
 from collections.abc import Mapping
 from dataclasses import fields as dataclass_fields
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, cast, get_args, get_origin
 
 import msgspec
@@ -134,8 +135,13 @@ def definition_of(cls: type[CustomResource[Any, Any]]) -> Definition:
 
 
 def root_schema(cls: type[CustomResource[Any, Any]], *, descriptions: bool = False) -> Schema:
-    """Return the schema of a kind, which must not be modified; without descriptions it is built once per class."""
-    return _build_root(cls, SchemaBuilder(descriptions=True)) if descriptions else cls.__root_schema__
+    """Return the schema of a kind, which must not be modified; it is built once per class."""
+    return _described_root(cls) if descriptions else cls.__root_schema__
+
+
+@lru_cache(maxsize=64)
+def _described_root(cls: type[CustomResource[Any, Any]]) -> Schema:
+    return _build_root(cls, SchemaBuilder(descriptions=True))
 
 
 def validate(obj: CustomResource[Any, Any]) -> list[Violation]:

@@ -103,6 +103,54 @@ def test_a_project_with_a_src_folder_imports_its_own_package(target: str) -> Non
     assert sys.modules["grocer.operator"].operator is found, "it is the module that `import grocer.operator` returns"
 
 
+FARM = "examples/farm/src/farm"
+
+
+def write_farm() -> None:
+    """Write a project with a src folder, below the working directory, whose package imports itself."""
+    write(f"{FARM}/__init__.py", "from farm.operator import operator")
+    write(f"{FARM}/names.py", "NAME = 'farm-operator'")
+    write(f"{FARM}/operator.py", "from farm.names import NAME\n" + PLAIN.replace("{name!r}", "NAME"))
+
+
+@pytest.mark.parametrize("is_absolute", [False, True], ids=["relative", "absolute"])
+@pytest.mark.parametrize("target", [FARM, f"{FARM}/operator.py", f"{FARM}/operator.py:operator", f"./{FARM}/"])
+def test_a_src_folder_of_a_project_below_the_working_directory_is_importable(
+    here: Path, target: str, is_absolute: bool
+) -> None:
+    write_farm()
+
+    found = load_operator(str(here / target) if is_absolute else target)
+
+    assert found.name == "farm-operator"
+    assert sys.modules["farm.operator"].operator is found
+    assert not [name for name in sys.modules if name.startswith("examples")]
+
+
+@pytest.mark.parametrize("folder", [".", "examples", "examples/farm", "examples/farm/src", FARM])
+@pytest.mark.parametrize("is_absolute", [False, True], ids=["relative", "absolute"])
+@pytest.mark.parametrize("command", ["crd", "manifests"])
+def test_commands_find_a_src_layout_from_every_folder_above_and_inside(
+    here: Path, monkeypatch: pytest.MonkeyPatch, folder: str, is_absolute: bool, command: str
+) -> None:
+    write_farm()
+    monkeypatch.chdir(folder)
+    target = str(here / FARM) if is_absolute else os.path.relpath(here / FARM)
+
+    result = CliRunner().invoke(main, [command, target])
+
+    assert result.exit_code == 0, result.output
+    assert command == "crd" or "name: farm-operator" in result.output
+
+
+def test_a_src_folder_that_is_a_package_is_part_of_the_name() -> None:
+    write("tools/src/__init__.py", "")
+    write("tools/src/operator.py", "from . import names\n" + PLAIN.replace("{name!r}", "names.NAME"))
+    write("tools/src/names.py", "NAME = __name__.replace('.', '-')")
+
+    assert load_operator("tools/src/operator.py").name == "tools-src-names"
+
+
 def test_a_module_of_a_package_keeps_its_dotted_name() -> None:
     write("store/__init__.py", "")
     write(

@@ -2,6 +2,7 @@
 
 | module | what it does |
 |---|---|
+| `options` | what an author passes to `simulate`, and the exception of a failed check |
 | `schedules` | faults as data: a schedule is a tuple of entries, drawn from a seed and shrunk by removing entries |
 | `audits` | what reached the server: writes, creates, deletes, by whom |
 | `transports` | applies the entries of a schedule to the requests of the operator |

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ __all__ = ["OPERATOR", "USER", "Audit", "Target", "Write", "is_background"]
 
 USER: Final = "user"
 OPERATOR: Final = "operator"
+_UID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _BACKGROUND: Final = {"events", "leases", "selfsubjectaccessreviews", "subjectaccessreviews"}
 
 
@@ -74,7 +76,10 @@ class Write:
 
 @dataclass
 class Audit:
-    """What the user and the operator did. `uids` names each object they created: "configmaps default/a #1"."""
+    """What the user and the operator did. `uids` names each object they created: "configmaps default/a #1".
+
+    Objects with a generated name are not numbered: "pods default/web-*".
+    """
 
     storage: Storage
     writes: list[Write] = field(default_factory=list)
@@ -83,17 +88,26 @@ class Audit:
     counts: Counter[str] = field(default_factory=Counter)
     applied: dict[Target, Mapping[str, Any]] = field(default_factory=dict)  # the last document of each apply
     plain: dict[int, Any] = field(default_factory=dict)  # for snapshots: each state of an object, by its revision
+    assigned: dict[str, str] = field(default_factory=dict)  # for snapshots: generated names and addresses of pods
     _deleted: set[str] = field(default_factory=set)
 
     def created(self, by: str) -> set[str]:
         """Return the uids of the objects that the user or the operator has created."""
         return {uid for uid, creator in self.creators.items() if creator == by}
 
+    def name_of(self, uid: str) -> str:
+        """Return plural, namespace and name of an object, as in `counts`."""
+        return re.sub(r" #\d+$", "", self.uids[uid])
+
+    def without_uids(self, text: str) -> str:
+        """Return a text in which each uid is replaced by the name of its object."""
+        return _UID.sub(lambda found: f"<{self.uids.get(found[0], 'uid')}>", text)
+
     def names_in(self, namespace: str) -> list[str]:
         """Return the names of the objects in a namespace that the operator has created, as in `counts`."""
         own = self.created(OPERATOR)
         return [
-            self.uids[entry.uid].rpartition(" #")[0]
+            self.name_of(entry.uid)
             for collection in self.storage
             for entry in collection.entries()
             if entry.uid in own and entry.key.startswith(f"{namespace}/")
@@ -112,15 +126,25 @@ class Audit:
         """Record that the object is deleted for the operator, once for each object."""
         if before is not None and before.uid not in self._deleted:
             self._deleted.add(before.uid)
-            self.counts[f"delete {_general_name(target, msgspec.json.decode(before.raw)['metadata'])}"] += 1
+            self.counts[f"delete {self._general_name(target, msgspec.json.decode(before.raw)['metadata'])}"] += 1
 
     def _record_create(self, by: str, target: Target, metadata: Mapping[str, Any]) -> None:
-        name = _general_name(target, metadata)
+        name = self._general_name(target, metadata)
         uid = metadata["uid"]
-        number = 1 + sum(one.rpartition(" #")[0] == name for one in self.uids.values())
-        self.creators[uid], self.uids[uid] = by, f"{name} #{number}"
+        number = 1 + sum(self.name_of(one) == name for one in self.uids)
+        is_generated = bool(metadata.get("generateName"))
+        self.creators[uid], self.uids[uid] = by, name if is_generated else f"{name} #{number}"
+        if is_generated:
+            self.assigned[metadata["name"]] = f"<{metadata['generateName']}*>"
         if by == OPERATOR:
             self.counts[f"create {name}"] += 1
+
+    def _general_name(self, target: Target, metadata: Mapping[str, Any]) -> str:
+        """Return plural, namespace and name; of a generated name the part that was given, and a uid in it by name."""
+        prefix = metadata.get("generateName", "")
+        name = f"{prefix}*" if prefix else self.without_uids(metadata["name"])
+        namespace = metadata.get("namespace", "")
+        return f"{target.plural} {namespace}/{name}" if namespace else f"{target.plural} {name}"
 
 
 def is_background(request: Request) -> bool:
@@ -130,11 +154,3 @@ def is_background(request: Request) -> bool:
 
 def _is_apply(request: Request) -> bool:
     return any(value.startswith("application/apply-patch") for value in request.headers.values())
-
-
-def _general_name(target: Target, metadata: Mapping[str, Any]) -> str:
-    """Return plural, namespace and name; of a generated name the part that was given."""
-    prefix = metadata.get("generateName", "")
-    name = f"{prefix}*" if prefix else metadata["name"]
-    namespace = metadata.get("namespace", "")
-    return f"{target.plural} {namespace}/{name}" if namespace else f"{target.plural} {name}"

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from konverge_cluster.testing.simulation.transports import ProcessTransport
 
 __all__ = ["wrap_external"]
 
+S = TypeVar("S")
 
-def wrap_external(service: Any, transport: ProcessTransport) -> Any:
+
+def wrap_external(service: S, transport: ProcessTransport) -> S:
     """Return the service as one process sees it: its calls end with the process, fail, or lose their response."""
-    return _ExternalService(service, transport)
+    return cast(S, _ExternalService(service, transport))
 
 
 class _ExternalService:

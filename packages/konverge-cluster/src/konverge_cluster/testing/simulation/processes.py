@@ -1,11 +1,11 @@
-"""The processes of the operator, one after the other: each has its own memory, and ends when the schedule kills it."""
+"""The processes of the operator: each has its own memory, and ends when the schedule kills it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,7 +17,10 @@ from konverge.reconcile import Context, Reconciler, Result
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.testing.simulation.transports import Faults, ProcessTransport
 
-__all__ = ["HOT_LOOP", "Processes"]
+__all__ = ["HOT_LOOP", "NAMESPACE", "Processes"]
+
+NAMESPACE: Final = "default"
+"""The namespace of the clients and of the lease."""
 
 HOT_LOOP: Final = 100
 """How many reconciles of one key in a minute are a hot loop."""
@@ -26,44 +29,64 @@ _LEASE_POLL: Final = 0.5
 
 
 class Processes:
-    """Runs processes of the operator until it is cancelled.
+    """Runs processes of the operator until it is cancelled, `replicas` at a time.
 
-    `build` returns the operator of a process, given its transport. With a `lose-lease` in the schedule they compete for
-    a lease, and the successor of a process that cannot renew it waits as a standby.
+    `build` returns the operator of a process, given its transport. Several replicas compete for a lease. So do the
+    processes of a single one with a `lose-lease` in the schedule: the successor of a process that cannot renew its
+    lease waits as a standby.
     """
 
     def __init__(
-        self, server: EmbeddedServer, faults: Faults, build: Callable[[ProcessTransport], Operator], namespace: str
+        self, server: EmbeddedServer, faults: Faults, build: Callable[[ProcessTransport], Operator], *, replicas: int
     ) -> None:
         self.failed = asyncio.Event()
         self.started = 0
+        self.were_down = False
         self._server = server
         self._faults = faults
         self._build = build
-        self._namespace = namespace
-        self._elects = any(one.fault == "lose-lease" for one in faults.schedule)
-        self._current: ProcessTransport | None = None
+        self._replicas = replicas
+        self._elects = replicas > 1 or any(one.fault == "lose-lease" for one in faults.schedule)
+        self._may_start = asyncio.Event()
+        self._may_start.set()
 
     def kill(self) -> None:
-        """Kill the current process; the next one starts at once."""
-        if self._current is not None:
-            self._current.kill()
+        """Kill the current processes; the next ones start at once."""
+        for process in self._faults.processes:
+            process.kill()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Start no process while the block runs, when one has crashed."""
+        self._may_start.clear()
+        try:
+            yield
+        finally:
+            self._may_start.set()
 
     async def run(self) -> None:
-        """Start a process, and the next one when it has crashed or cannot renew its lease any more."""
+        """Run all replicas."""
         async with asyncio.TaskGroup() as processes:
-            while not self.failed.is_set():
-                self.started += 1
-                transport = ProcessTransport(InProcessTransport(self._server.handle), self._faults, self.started)
-                self._current = transport
-                process = processes.create_task(self._serve(transport))
-                lost = processes.create_task(transport.lease_lost.wait())
-                await asyncio.wait([process, lost], return_when=asyncio.FIRST_COMPLETED)
-                lost.cancel()
+            for _ in range(self._replicas):
+                processes.create_task(self._run_replica(processes))
+
+    async def _run_replica(self, processes: asyncio.TaskGroup) -> None:
+        """Start a process, and the next one when it has crashed or cannot renew its lease any more."""
+        while not self.failed.is_set():
+            self.started += 1
+            transport = ProcessTransport(InProcessTransport(self._server.handle), self._faults, self.started)
+            process = processes.create_task(self._serve(transport))
+            lost = processes.create_task(transport.lease_lost.wait())
+            await asyncio.wait([process, lost], return_when=asyncio.FIRST_COMPLETED)
+            lost.cancel()
+            self.were_down |= not self._may_start.is_set()
+            await self._may_start.wait()
 
     async def _serve(self, transport: ProcessTransport) -> None:
         async with AsyncExitStack() as stack:
-            client = Client(transport, options=ClientOptions(namespace=self._namespace))
+            self._faults.processes.append(transport)
+            stack.callback(self._faults.processes.remove, transport)
+            client = Client(transport, options=ClientOptions(namespace=NAMESPACE))
             await stack.enter_async_context(client)
             operator = self._build(transport)
             counted = tuple(
@@ -87,7 +110,7 @@ class Processes:
         if not self._elects:
             return None
         clock = asyncio.get_running_loop().time
-        return LeaderElection("simulation", self._namespace, identity=f"process-{number}", clock=clock)
+        return LeaderElection("simulation", NAMESPACE, identity=f"process-{number}", clock=clock)
 
     def _hot_loop(self, key: Key) -> None:
         self._faults.failures.append(f"reconciled {key} more than {HOT_LOOP} times in a minute: a hot loop")

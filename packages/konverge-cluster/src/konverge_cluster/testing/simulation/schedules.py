@@ -34,8 +34,11 @@ WRITE_FAULTS: Final = {
     "busy": "the server responds 429",
     "error": "the server responds 500",
     "unavailable": "the server responds 503",
+    "timeout": "the server responds 504",
     "lost-response": "the server handles the write, and the response is lost",
+    "late-response": "the server handles the write, and the response arrives seconds later",
     "cut-watches": "the watches are reset",
+    "close-watches": "the watches are closed by the server",
     "stall-watches": "the watches deliver nothing more, and stay open",
     "delay-watches": "from here on the watches of some kinds are late, so that events of different kinds are reordered",
     "lose-lease": "the process cannot renew its lease, and another one takes over",
@@ -45,6 +48,7 @@ WRITE_FAULTS: Final = {
 READ_FAULTS: Final = {
     "stale-list": "a list is that of an earlier rest",
     "failed-read": "the server responds 503",
+    "expired-watch": "the server responds 410 to a watch, so that the kind is listed again",
 }
 REST_FAULTS: Final = {
     "restart": "the process is killed and started again",
@@ -97,11 +101,12 @@ def parse_schedule(text: str) -> Schedule:
     return tuple(entries)
 
 
-def generate_schedules(seeds: int, bounds: Bounds) -> list[Schedule]:
-    """Return two systematic schedules, and one for each seed.
+def generate_schedules(seeds: int, bounds: Bounds, *, faults: int = 10, each_write: bool = False) -> list[Schedule]:
+    """Return two systematic schedules, one for each seed, and with `each_write` one for each write.
 
     The first restarts the operator after each step, the second replaces each object just before its deletion. The even
-    seeds together kill the process before and after every write. The odd seeds have random faults of all kinds.
+    seeds together kill the process before and after every write. The odd seeds have random faults of all kinds, at most
+    `faults`. The last ones kill the process once: before the first write, and after each write.
     """
     restarts = tuple(Entry("restart", at) for at in range(1, bounds.rests + 1))
     replaced = {at + shift for at in bounds.deletes for shift in range(len(bounds.deletes))}  # a retry shifts the next
@@ -109,18 +114,25 @@ def generate_schedules(seeds: int, bounds: Bounds) -> list[Schedule]:
     Random(0).shuffle(crashes)  # so that the crashes of one schedule are far apart
     parts = (seeds + 1) // 2
     seeded = [
-        tuple(sorted(crashes[seed // 2 :: parts])) if seed % 2 == 0 else _random(Random(seed), bounds)
+        tuple(sorted(crashes[seed // 2 :: parts])) if seed % 2 == 0 else _random(Random(seed), bounds, faults)
         for seed in range(seeds)
     ]
-    return [restarts, tuple(Entry("foreign-replace", at) for at in sorted(replaced)), *seeded]
+    single = [Entry("crash-before", 1), *(Entry("crash-after", at) for at in range(1, bounds.writes + 1))]
+    return [
+        restarts,
+        tuple(Entry("foreign-replace", at) for at in sorted(replaced)),
+        *seeded,
+        *((one,) for one in single if each_write),
+    ]
 
 
-def _random(random: Random, bounds: Bounds) -> Schedule:
+def _random(random: Random, bounds: Bounds, faults: int) -> Schedule:
+    """Return random faults: half of them at writes, three tenths at reads."""
     kinds = ((WRITE_FAULTS, bounds.writes, 5), (READ_FAULTS, bounds.reads, 3), (REST_FAULTS, bounds.rests, 2))
     found = {
-        Entry(random.choice(list(faults)), random.randint(1, limit))
-        for faults, limit, count in kinds
-        for _ in range(random.randint(1, count) if limit else 0)
+        Entry(random.choice(list(names)), random.randint(1, limit))
+        for names, limit, tenths in kinds
+        for _ in range(random.randint(1, max(1, faults * tenths // 10)) if limit else 0)
     }
     return tuple(sorted(found))
 

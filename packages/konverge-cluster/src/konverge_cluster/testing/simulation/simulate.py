@@ -11,23 +11,18 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import gc
 import inspect
 import os
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar, Unpack, overload
 
 from konverge.manager import Operator
-from konverge.objects import Resource
 from konverge.testing.virtual_time import run_in_virtual_time
-from konverge_cluster.testing.simulation.runs import (
-    Observed,
-    Simulation,
-    SimulationFailure,
-    SimulationOptions,
-    run_simulation,
-    seed_random,
-)
+from konverge_cluster.testing.simulation.options import SimulationFailure, SimulationOptions, SimulationSettings
+from konverge_cluster.testing.simulation.runs import Observed, Simulation, run_simulation, seed_random
 from konverge_cluster.testing.simulation.schedules import (
     Schedule,
     generate_schedules,
@@ -41,54 +36,63 @@ __all__ = ["REPLAY", "simulate"]
 REPLAY: Final = "KONVERGE_SIMULATION"
 """The environment variable with a seed and a schedule: only that one is run, with logs."""
 
-Scenario: TypeAlias = Callable[[Simulation], Awaitable[None]]
+E = TypeVar("E")
+Scenario: TypeAlias = Callable[[Simulation[E]], Awaitable[None]]
 
 
+@overload
+def simulate(
+    operator: Operator | Callable[[], Operator], **settings: Unpack[SimulationSettings]
+) -> Callable[[Scenario[None]], Callable[[], None]]: ...
+@overload
+def simulate(
+    operator: Callable[[E], Operator], *, external: Callable[[], E], **settings: Unpack[SimulationSettings]
+) -> Callable[[Scenario[E]], Callable[[], None]]: ...
 def simulate(
     operator: Operator | Callable[..., Operator],
     *,
-    samples: Iterable[Resource] = (),
-    seeds: int = 50,
     external: Callable[[], Any] | None = None,
-    exclude: tuple[type[Resource], ...] = (),
-    quiet: float = 60.0,
-    nodes: int = 1,
-) -> Callable[[Scenario], Callable[[], None]]:
+    **settings: Unpack[SimulationSettings],
+) -> Callable[[Scenario[Any]], Callable[[], None]]:
     """Turn a scenario into a test that checks an operator on virtual time under seeded faults.
 
     `operator` is an Operator, or a function that returns a new one: each process of the operator starts with a new one,
-    so that what is only in memory is lost in a crash. `samples` are created first. The scenario edits objects as a user
-    does, and calls `settle` after each step.
+    so that what is only in memory is lost in a crash. The scenario edits objects as a user does, and calls `settle`
+    after each step; what it asserts is checked in every run.
 
     `external` returns a fake of an external service, a dataclass that is compared by its fields; the function
-    `operator` gets it as its argument, and calls of its async methods fail like requests. `exclude` are kinds that the
-    operator creates and that outlive their owners. `quiet` is after how many seconds without a write a step is done:
-    more than any delay of the operator. `nodes` is the number of nodes of the cluster.
+    `operator` gets it as its argument, and calls of its async methods fail like requests.
+
+    | setting | |
+    |---|---|
+    | `samples` | objects that are created first |
+    | `seeds` (50) | the number of seeded schedules |
+    | `faults` (10) | how many faults a random schedule has at most |
+    | `each_write` | whether the operator is also killed at each write in a run of its own |
+    | `replicas` (1) | how many processes run at a time; several compete for a lease |
+    | `exclude` | kinds that the operator creates and that outlive their owners |
+    | `counts` (True) | whether creates and deletes are compared: not for one that creates too many and deletes them |
+    | `quiet` (60) | after how many seconds without a write a step is done: more than any delay of the operator |
+    | `nodes` (1) | the number of nodes of the cluster |
+    | `cluster` | a subclass of `TestCluster` |
 
     The test checks, for each seed: the state after each step, the creates and deletes, and the external service are
     those of the run without faults; nothing is written while idle; a restart while idle changes nothing; no key is
-    reconciled in a hot loop; what the operator created is gone when the objects that it reconciles are deleted.
+    reconciled in a hot loop; only the leader writes; what the operator created is gone when the objects that it
+    reconciles are deleted.
 
     The test raises SimulationFailure with the shortest schedule found that fails, and a line that replays it.
     """
     build = _builder(operator, external is not None)
 
-    def decorate(scenario: Scenario) -> Callable[[], None]:
-        options = SimulationOptions(
-            build=build,
-            scenario=scenario,
-            samples=tuple(samples),
-            external=external,
-            exclude=exclude,
-            quiet=quiet,
-            nodes=nodes,
-        )
+    def decorate(scenario: Scenario[Any]) -> Callable[[], None]:
+        options = SimulationOptions(build=build, scenario=scenario, external=external, **settings)
 
         def test() -> None:
             if replay := os.environ.get(REPLAY):
                 _replay(options, replay)
             else:
-                _run_all(options, seeds)
+                _run_all(options)
 
         test.__name__, test.__qualname__ = scenario.__name__, scenario.__qualname__
         test.__module__, test.__doc__ = scenario.__module__, scenario.__doc__
@@ -115,9 +119,26 @@ def _builder(operator: Operator | Callable[..., Operator], takes_external: bool)
     return lambda _: operator()
 
 
-def _run_all(options: SimulationOptions, seeds: int) -> None:
+@contextmanager
+def _collect_between_runs() -> Generator[None]:
+    """Collect garbage only after each run, and ignore what existed before: a run has little of its own."""
+    was_enabled = gc.isenabled()
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        if was_enabled:
+            gc.enable()
+
+
+@_collect_between_runs()
+def _run_all(options: SimulationOptions) -> None:
     expected = _run(options, (), 0, None)
-    for seed, schedule in enumerate(generate_schedules(seeds, expected.bounds), start=-2):
+    schedules = generate_schedules(options.seeds, expected.bounds, faults=options.faults, each_write=options.each_write)
+    for seed, schedule in enumerate(schedules, start=-2):
         try:
             _run(options, schedule, seed, expected)
         except SimulationFailure as failure:
@@ -129,7 +150,9 @@ def _run(
 ) -> Observed:
     """Run one schedule. Errors are expected under faults, so only the run without them logs."""
     with seed_random(seed, logs=logs or not schedule):
-        return run_in_virtual_time(run_simulation(options, schedule, seed, expected), debug=False)
+        observed = run_in_virtual_time(run_simulation(options, schedule, seed, expected), debug=False)
+    gc.collect()
+    return observed
 
 
 def _replay(options: SimulationOptions, text: str) -> None:

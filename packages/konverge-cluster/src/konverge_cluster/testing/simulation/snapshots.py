@@ -1,7 +1,8 @@
 """Snapshots: the objects of the user and the operator, without what differs from run to run.
 
 Times become "<time>", uids name their object, resource versions, generations and managed fields are dropped, and an
-observed generation is shown as how far it is behind. Addresses that the server assigns are dropped too.
+observed generation is shown as how far it is behind. Addresses that the server assigns are dropped too; generated names
+and addresses of pods are shown as such.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from konverge_cluster.testing.simulation.foreign import ANNOTATION
 __all__ = ["differences", "normalize", "take_snapshot"]
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
-_UID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _DROPPED: Final = {
     *("managedFields", "resourceVersion", "generation", "clusterIP", "clusterIPs", "nodePort"),
     "deployment.kubernetes.io/revision",  # how often it changed on the way, which faults may well change
+    "endpoints.kubernetes.io/last-change-trigger-time",  # when a change was noticed, not after a restart
     ANNOTATION,
 }
 _SHOWN: Final = 6
@@ -32,52 +33,62 @@ _SHOWN: Final = 6
 def take_snapshot(audit: Audit) -> dict[str, Any]:
     """Return the objects that the user or the operator has created, by name."""
     found: dict[str, Any] = {}
-    for collection in audit.storage:
-        for entry in collection.entries():
-            if entry.uid in audit.creators:
-                name = audit.uids[entry.uid].rpartition(" #")[0]
-                while name in found:
-                    name += "+"
-                if entry.revision not in audit.plain:
-                    audit.plain[entry.revision] = _plain_object(entry, audit.uids)
-                found[name] = audit.plain[entry.revision]
+    own = [entry for collection in audit.storage for entry in collection.entries() if entry.uid in audit.creators]
+    for entry in own:
+        if entry.revision not in audit.plain:
+            _note_addresses(entry, audit)
+    for entry in own:
+        name = audit.name_of(entry.uid)
+        while name in found:
+            name += "+"
+        if entry.revision not in audit.plain:
+            audit.plain[entry.revision] = _plain_object(entry, audit)
+        found[name] = audit.plain[entry.revision]
     return found
 
 
-def _plain_object(entry: Entry, uids: Mapping[str, str]) -> Any:
+def _note_addresses(entry: Entry, audit: Audit) -> None:
+    if b'"podIP"' in entry.raw:
+        status = msgspec.json.decode(entry.raw).get("status") or {}
+        audit.assigned |= {one["ip"]: "<address>" for one in status.get("podIPs") or ()}
+
+
+def _plain_object(entry: Entry, audit: Audit) -> Any:
     document = msgspec.json.decode(entry.raw)
     metadata = document["metadata"]
     metadata.pop("uid")
-    if set(metadata.get("annotations", ())) == {ANNOTATION}:
-        del metadata["annotations"]
+    if not set(metadata.get("annotations", ())) - _DROPPED:
+        metadata.pop("annotations", None)
     if metadata.pop("generateName", ""):
         metadata.pop("name")
-    return _plain(document, uids, metadata.get("generation", 0))
+    return _plain(document, audit, metadata.get("generation", 0))
 
 
-def normalize(value: Any, uids: Mapping[str, str]) -> Any:
+def normalize(value: Any, audit: Audit) -> Any:
     """Return the state of an external service as plain data, comparable between runs."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    return _plain(value, uids, 0)
+    return _plain(value, audit, 0)
 
 
-def _plain(value: Any, uids: Mapping[str, str], generation: int) -> Any:
+def _plain(value: Any, audit: Audit, generation: int) -> Any:
     if isinstance(value, Mapping):
-        items = {_text(str(key), uids): one for key, one in value.items() if key not in _DROPPED}
-        plain = {key: _plain(one, uids, generation) for key, one in items.items()}
+        items = {_text(str(key), audit): one for key, one in value.items() if key not in _DROPPED}
+        plain = {key: _plain(one, audit, generation) for key, one in items.items()}
         if isinstance(plain.get("observedGeneration"), int) and generation:
             plain["observedGeneration"] = f"{generation - plain['observedGeneration']} behind"
         return plain
     if isinstance(value, list | tuple):
-        return [_plain(one, uids, generation) for one in value]
+        return [_plain(one, audit, generation) for one in value]
     if isinstance(value, set | frozenset):
-        return sorted((_plain(one, uids, generation) for one in value), key=str)
-    return _text(value, uids) if isinstance(value, str) else value
+        return sorted((_plain(one, audit, generation) for one in value), key=str)
+    return _text(value, audit) if isinstance(value, str) else value
 
 
-def _text(text: str, uids: Mapping[str, str]) -> str:
-    return _UID.sub(lambda found: f"<{uids.get(found[0], 'uid')}>", _TIME.sub("<time>", text))
+def _text(text: str, audit: Audit) -> str:
+    if text in audit.assigned:
+        return audit.assigned[text]
+    return audit.without_uids(_TIME.sub("<time>", text))
 
 
 def differences(expected: Any, found: Any) -> str:

@@ -18,7 +18,15 @@ from konverge_cluster.testing.simulation.schedules import READ_FAULTS, WRITE_FAU
 
 __all__ = ["AuditTransport", "Faults", "ProcessTransport"]
 
-_STATUS: Final = {"conflict": (409, "Conflict"), "busy": (429, ""), "error": (500, ""), "unavailable": (503, "")}
+_STATUS: Final = {
+    "conflict": (409, "Conflict"),
+    "busy": (429, ""),
+    "error": (500, ""),
+    "unavailable": (503, ""),
+    "timeout": (504, ""),
+}
+_LATE: Final = 2.0
+"""How many seconds a late response needs."""
 _DELAYS: Final = (3.0, 0.0, 7.0)
 """The delays of watches after `delay-watches`, one after the other, by the order of opening."""
 
@@ -45,7 +53,10 @@ class AuditTransport:
 
 @dataclass
 class Faults:
-    """What all processes of a run share: the schedule, the counts, and the lists that a stale list returns."""
+    """What all processes of a run share: the schedule, the counts, and the lists that a stale list returns.
+
+    `processes` are those that run now.
+    """
 
     schedule: Schedule
     audit: Audit
@@ -61,6 +72,7 @@ class Faults:
     healthy: bool = False
     delayed: bool = False
     failures: list[str] = field(default_factory=list)
+    processes: list[ProcessTransport] = field(default_factory=list)
     _lists: dict[tuple[str, str], tuple[Request, list[BufferedResponse]]] = field(default_factory=dict)
 
     def at(self, count: int, kinds: Mapping[str, str]) -> list[str]:
@@ -98,6 +110,15 @@ class ProcessTransport(FaultTransport):
         self.crashed.set()
         self.pause_streams()
 
+    def break_watches(self, faults: list[str]) -> None:
+        """Reset, close or stall the open watches, as the faults say."""
+        if "cut-watches" in faults:
+            self.reset_streams()
+        if "close-watches" in faults:
+            self.close_streams()
+        if "stall-watches" in faults:
+            self.pause_streams()
+
     async def send(self, request: Request) -> Response:
         if self.crashed.is_set():
             await _forever()
@@ -112,11 +133,13 @@ class ProcessTransport(FaultTransport):
         if self.crashed.is_set():
             await _forever()
         faults = self._next_write()
-        if {"busy", "error", "unavailable"} & set(faults):
+        if {"busy", "error", "unavailable", "timeout"} & set(faults):
             raise ConnectionError("the external service is not available: injected by the schedule")
         if "crash-before" in faults:
             await self._crash()
         result = await send()
+        if "late-response" in faults:
+            await asyncio.sleep(_LATE)
         if "crash-after" in faults:
             await self._crash()
         if "lost-response" in faults:
@@ -134,10 +157,10 @@ class ProcessTransport(FaultTransport):
         recorded = RecordedRequest.of(request)
         self._faults.reads += 1
         faults = self._faults.at(self._faults.reads, READ_FAULTS)
-        if recorded.watches:
-            return await self._watch(request, recorded)
         if "failed-read" in faults:
             return _status(503)
+        if recorded.watches:
+            return _status(410, "Expired") if "expired-watch" in faults else await self._watch(request, recorded)
         stale = self._faults.stale(request) if not Target.of(request.path).name else None
         return stale if stale is not None and "stale-list" in faults else await super().send(request)
 
@@ -174,6 +197,8 @@ class ProcessTransport(FaultTransport):
             self._faults.failures.append(
                 f"deleted {target} although another client had replaced it just before: delete with a precondition"
             )
+        if "late-response" in faults:
+            await asyncio.sleep(_LATE)
         if "crash-after" in faults:
             await self._crash()
         if "lost-response" in faults:
@@ -181,10 +206,8 @@ class ProcessTransport(FaultTransport):
         return response
 
     async def _before(self, target: Target, faults: list[str]) -> None:
-        if "cut-watches" in faults:
-            self.reset_streams()
-        if "stall-watches" in faults:
-            self.pause_streams()
+        for process in self._faults.processes:
+            process.break_watches(faults)
         if "delay-watches" in faults:
             self._faults.delayed = True
         if "lose-lease" in faults:

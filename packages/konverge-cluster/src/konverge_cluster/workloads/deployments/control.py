@@ -129,7 +129,7 @@ class DeploymentControl:
 
     async def delete(self, one: ReplicaSet) -> None:
         """Delete an old ReplicaSet."""
-        await self._client.delete(ReplicaSet, one.key, missing_ok=True)
+        await self._client.delete(one, missing_ok=True)
         self.wrote = True
 
     # Internals

@@ -39,7 +39,7 @@ class PodControl:
         Raises: KonvergeError when the request fails, after an event.
         """
         try:
-            await self._client.delete(Pod, pod.key)
+            await self._client.delete(pod)
         except NotFound:
             return pod
         except ApiError as error:

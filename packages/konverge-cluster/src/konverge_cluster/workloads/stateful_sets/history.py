@@ -86,7 +86,7 @@ class History:
     async def delete(self, revisions: Iterable[ControllerRevision]) -> None:
         """Delete revisions."""
         for revision in revisions:
-            await self._client.delete(ControllerRevision, revision.key, missing_ok=True)
+            await self._client.delete(revision, missing_ok=True)
 
     async def _create(self, number: int, collisions: int) -> tuple[ControllerRevision, int]:
         """Create a revision; a name that is taken by other data is a collision, and leads to another name."""

@@ -84,7 +84,7 @@ class StatefulPodControl:
     async def delete(self, pod: Pod) -> None:
         """Delete a pod, and mark it as being deleted; one that is already gone counts as deleted."""
         try:
-            await self._client.delete(Pod, pod.key, missing_ok=True)
+            await self._client.delete(pod, missing_ok=True)
         except KonvergeError as error:
             self._record_failure("Delete", pod, error)
             raise
