@@ -13,14 +13,14 @@ from konverge_cluster.testing.clusters import TestCluster
 if TYPE_CHECKING:
     from konverge_cluster.testing.simulation.runs import Simulation
 
-__all__ = ["SimulationFailure", "SimulationOptions", "SimulationSettings"]
+__all__ = ["SimulationFailure", "SimulationKeywords", "SimulationOptions"]
 
 
 class SimulationFailure(AssertionError):
     """An operator does not keep a promise that the simulation checks."""
 
 
-class SimulationSettings(TypedDict, total=False):
+class SimulationKeywords(TypedDict, total=False):
     """The optional arguments of `simulate`, which documents them."""
 
     samples: Iterable[Resource | Unstructured]

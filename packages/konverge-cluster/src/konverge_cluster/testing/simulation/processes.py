@@ -56,7 +56,7 @@ class Processes:
             process.kill()
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold_restarts(self) -> Iterator[None]:
         """Start no process while the block runs, when one has crashed."""
         self._may_start.clear()
         try:

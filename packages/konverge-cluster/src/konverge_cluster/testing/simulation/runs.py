@@ -109,7 +109,7 @@ class Simulation(Generic[E]):
         What the scenario does in the block after a crash happens while the operator is down. It may then miss states
         that it sees in the run without faults, so creates and deletes are not compared.
         """
-        return self._environment.processes.held()
+        return self._environment.processes.hold_restarts()
 
     @property
     def schedule(self) -> Schedule:

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeAlias, TypeVar, Unpack, overload
 
 from konverge.manager import Operator
 from konverge.testing.virtual_time import run_in_virtual_time
-from konverge_cluster.testing.simulation.options import SimulationFailure, SimulationOptions, SimulationSettings
+from konverge_cluster.testing.simulation.options import SimulationFailure, SimulationKeywords, SimulationOptions
 from konverge_cluster.testing.simulation.runs import Observed, Simulation, run_simulation, seed_random
 from konverge_cluster.testing.simulation.schedules import (
     Schedule,
@@ -42,17 +42,17 @@ Scenario: TypeAlias = Callable[[Simulation[E]], Awaitable[None]]
 
 @overload
 def simulate(
-    operator: Operator | Callable[[], Operator], **settings: Unpack[SimulationSettings]
+    operator: Operator | Callable[[], Operator], **keywords: Unpack[SimulationKeywords]
 ) -> Callable[[Scenario[None]], Callable[[], None]]: ...
 @overload
 def simulate(
-    operator: Callable[[E], Operator], *, external: Callable[[], E], **settings: Unpack[SimulationSettings]
+    operator: Callable[[E], Operator], *, external: Callable[[], E], **keywords: Unpack[SimulationKeywords]
 ) -> Callable[[Scenario[E]], Callable[[], None]]: ...
 def simulate(
     operator: Operator | Callable[..., Operator],
     *,
     external: Callable[[], Any] | None = None,
-    **settings: Unpack[SimulationSettings],
+    **keywords: Unpack[SimulationKeywords],
 ) -> Callable[[Scenario[Any]], Callable[[], None]]:
     """Turn a scenario into a test that checks an operator on virtual time under seeded faults.
 
@@ -63,7 +63,7 @@ def simulate(
     `external` returns a fake of an external service, a dataclass that is compared by its fields; the function
     `operator` gets it as its argument, and calls of its async methods fail like requests.
 
-    | setting | |
+    | keyword | |
     |---|---|
     | `samples` | objects that are created first |
     | `seeds` (50) | the number of seeded schedules |
@@ -86,7 +86,7 @@ def simulate(
     build = _builder(operator, external is not None)
 
     def decorate(scenario: Scenario[Any]) -> Callable[[], None]:
-        options = SimulationOptions(build=build, scenario=scenario, external=external, **settings)
+        options = SimulationOptions(build=build, scenario=scenario, external=external, **keywords)
 
         def test() -> None:
             if replay := os.environ.get(REPLAY):
