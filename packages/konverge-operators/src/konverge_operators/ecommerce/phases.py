@@ -47,7 +47,7 @@ def _late(app: EcommerceApp, state: WorkflowState) -> list[ComponentState]:
     """Return the components that make no progress for too long. One that waits for configuration is never late."""
     since = {one.name: (one.phase, one.since) for one in app.status.components}
     deadline = timedelta(seconds=app.spec.progress_deadline_seconds)
-    found = []
+    found: list[ComponentState] = []
     for one in state.within(ComponentPhase.CREATING, ComponentPhase.UPDATING):
         before, start = since.get(one.name, (None, None))
         if before is one.phase and start is not None and now() - start > deadline:
