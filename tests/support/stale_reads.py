@@ -131,29 +131,21 @@ class _CutResponse(_Stream):
         return await self._inner.read()
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        chunks = aiter(self._inner.chunks())
-        cut = asyncio.ensure_future(self._changed.wait())
+        limit = asyncio.timeout(None)
+        cut = asyncio.create_task(self._cut(limit))
         try:
-            while True:
-                chunk = asyncio.ensure_future(_next(chunks))
-                await asyncio.wait([chunk, cut], return_when=asyncio.FIRST_COMPLETED)
-                if not chunk.done():
-                    chunk.cancel()
-                    await asyncio.wait([chunk])
-                    return
-                data = chunk.result()
-                if data is None:
-                    return
-                yield data
+            async with limit:
+                async for chunk in self._inner.chunks():
+                    yield chunk
+        except TimeoutError:
+            if not limit.expired():
+                raise
         finally:
             cut.cancel()
 
+    async def _cut(self, limit: asyncio.Timeout) -> None:
+        await self._changed.wait()
+        limit.reschedule(asyncio.get_running_loop().time())
+
     async def close(self) -> None:
         await self._inner.close()
-
-
-async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
-    try:
-        return await anext(chunks)
-    except StopAsyncIteration:
-        return None

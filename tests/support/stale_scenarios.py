@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gadgets import Gadget, gadget
-from konverge import Client, Context, Manager, ObjectMeta, Reconciler, controller_for
+from konverge import Client, Context, Key, Manager, ObjectMeta, Reconciler, controller_for
 from konverge.client import ClientOptions
 from konverge.errors import NotFound
 from konverge.k8s.apps.v1 import Deployment, DeploymentSpec
@@ -79,14 +79,16 @@ class StaleScenario:
 
     @asynccontextmanager
     async def operator(
-        self, transport: Transport | None = None, *, text: str = "", resync: float = 3600
+        self, transport: Transport | None = None, *, text: str = "", every: float = 3600
     ) -> AsyncIterator[tuple[Manager, GadgetReconciler]]:
         """Run the operator while the block runs; without a transport on a live one."""
         reconciler = GadgetReconciler(recreate=self.recreate, text=text)
         own = transport or self.connect()
         client = Client(own, options=ClientOptions(namespace=self.namespace))
         manager = Manager(client, name="gadget-operator", namespaces=(self.namespace,))
-        manager.add(controller_for(Gadget).owns(ConfigMap).owns(Deployment).resync(resync).build(reconciler))
+        keys = [Key(self.namespace, "a")]
+        builder = controller_for(Gadget).owns(ConfigMap).owns(Deployment).every(every, lambda: keys)
+        manager.add(builder.build(reconciler))
         try:
             async with manager.running():
                 yield manager, reconciler
@@ -167,5 +169,5 @@ class StaleScenario:
 
     async def until(self, condition: Callable[[], Any], *, timeout: float = 60) -> None:
         async with asyncio.timeout(timeout):
-            while not await condition():
+            while not await condition():  # noqa: ASYNC110 - a server is polled
                 await asyncio.sleep(POLL)

@@ -214,6 +214,11 @@ class Cache:
         for informer in self._informers_of(kind):
             informer.store.record_delete(key, raw, version=version, writer=writer)
 
+    def record_live_version(self, kind: Kind, key: Key, version: str) -> None:
+        """Record the version of an object that was read from the server: a cache that never gets there is behind."""
+        for informer in self._informers_of(kind):
+            informer.record_live_version(key, version)
+
     # Sync and stats
 
     async def wait_for_sync(self, timeout: float) -> None:

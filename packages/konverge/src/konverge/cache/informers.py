@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from konverge.cache.backoff import Stagger
+from konverge.cache.entries import parse_version
 from konverge.cache.options import CacheOptions, ReflectorOptions
 from konverge.cache.reflector import Reflector
 from konverge.cache.reflector_stats import ReflectorState, ReflectorStats
 from konverge.cache.source import Source
 from konverge.cache.store import Store, StoreStats
 from konverge.errors import Forbidden, NotFound
-from konverge.objects import Kind
+from konverge.objects import Key, Kind
 from konverge.wire.list_watch import Selection
 
 __all__ = ["Informer", "InformerStats", "SourceFactory"]
@@ -29,7 +30,8 @@ class SourceFactory(Protocol):
 class InformerStats:
     """One informer: what it watches, and the stats of its reflector and its store.
 
-    `not_synced_reason` is "" once the informer is synced.
+    `not_synced_reason` is "" once the informer is synced. `stale_for` is how long the store has been older than an
+    object that was read from the server, None when it is not.
     """
 
     kind: Kind
@@ -39,6 +41,7 @@ class InformerStats:
     not_synced_reason: str
     reflector: ReflectorStats
     store: StoreStats
+    stale_for: float | None = None
 
 
 class Informer:
@@ -62,6 +65,8 @@ class Informer:
         self.options = options
         self.store = Store(kind, namespace=namespace, options=options)
         self.synced = asyncio.Event()
+        self._live_version = -1  # the newest that was read from the server, and since when the store was older
+        self._live_since = 0.0
         self.reference_count = 0  # listers that share it; it stops when the last one releases it
         self.begin, self.put, self.remove = self.store.begin, self.store.put, self.store.remove
         self.progress = self.store.progress
@@ -82,6 +87,20 @@ class Informer:
     async def run(self) -> None:
         """List and watch the collection until cancelled."""
         await self._reflector.run()
+
+    def record_live_version(self, key: Key, version: str) -> None:
+        """Record the version of an object that was read from the server."""
+        number = parse_version(version)
+        selects = self.options.labels or self.options.fields or (self.namespace and self.namespace != key.namespace)
+        if number is None or selects:
+            return
+        if not self._is_stale():
+            self._live_since = asyncio.get_running_loop().time()
+        self._live_version = max(self._live_version, number)
+
+    def _is_stale(self) -> bool:
+        delivered = parse_version(self.store.version)
+        return delivered is not None and delivered < self._live_version
 
     @property
     def is_watching(self) -> bool:
@@ -125,4 +144,5 @@ class Informer:
             self.not_synced_reason(),
             self._reflector.stats(),
             self.store.stats(),
+            self._reflector.now() - self._live_since if self._is_stale() else None,
         )

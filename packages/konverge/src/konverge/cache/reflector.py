@@ -105,6 +105,10 @@ class Reflector:
         """The error of the last attempt, None when it succeeded."""
         return self._error
 
+    def now(self) -> float:
+        """Return the time of the event loop, 0 before it runs; any thread may call it."""
+        return self._now()
+
     def stats(self) -> ReflectorStats:
         """Return the state, the counters and the current error."""
         now = self._now()

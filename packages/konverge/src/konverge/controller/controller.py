@@ -52,8 +52,9 @@ class Controller(Generic[T]):
         found = set(self.needs)
         for trigger in self.triggers:
             found.update(permissions_on(kind_of(trigger.kind)))
-            if trigger.owned:
-                found.update(permissions_on(kind_of(trigger.kind), ("create", "patch", "delete")))
+            if trigger.owned:  # get: to read the child and its owner again when the cache is stale
+                found.update(permissions_on(kind_of(trigger.kind), ("get", "create", "patch", "delete")))
+                found.update(permissions_on(self.kind, ("get",)))
         found.update(permissions_on(self.kind, ("patch",), "status"))
         if self.reconciler.finalizer:
             found.update(permissions_on(self.kind, ("get", "patch")))  # get: to read the object again after a conflict

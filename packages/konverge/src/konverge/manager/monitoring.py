@@ -55,7 +55,7 @@ class Monitoring:
         return f"starting: {self._manager.stage}" if self._manager.stage else ""
 
     def _check_caches(self) -> str:
-        """Name each collection that is not synced, or whose watch has failed for a while."""
+        """Name each collection that is not synced, or whose watch has failed or been behind for a while."""
         cache = self._manager.cache
         if cache is None:
             return "not started"
@@ -67,6 +67,11 @@ class Monitoring:
                 reasons.append(f"{collection}: {informer.not_synced_reason}")
             elif reflector.error is not None and (reflector.error_age or 0.0) > _WATCH_ERROR_GRACE:
                 reasons.append(f"{collection}: {reflector.error}")
+            elif (informer.stale_for or 0.0) > _WATCH_ERROR_GRACE:
+                version = informer.store.version
+                reasons.append(
+                    f"{collection}: the watch delivers nothing after version {version}, and newer ones exist"
+                )
         return "; ".join(reasons)
 
     def _check_webhooks(self) -> str:

@@ -10,6 +10,8 @@ Rules that every change to this file keeps:
 4. The comparison uses the object that readers see, pending writes included. If the cache does not hold the complete
    object, or not our managedFields, it is read from the server first: a read instead of a write.
 5. The result of a dry run is not stored.
+6. A write carries the uid and version of the object that was compared, or creates only if there was none. If the server
+   refuses that, the owner and the object are read from the server, and the decision is made again (`stale`).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import msgspec
 from konverge.cache import Cache, Entry
 from konverge.client import Client
 from konverge.client.targets import Target, resolve_key, resolve_object_target
-from konverge.errors import AlreadyOwned, ApplyConflict, Invalid, NotFound
+from konverge.errors import AlreadyOwned, ApiError, ApplyConflict, Forbidden, Invalid, NotFound
 from konverge.objects import AnyObject, Key, Kind, Resource, Unstructured, encode, full_object
 from konverge.reconcile.applied import AppliedObjects
 from konverge.reconcile.foreign_fields import ForeignField, foreign_fields
@@ -36,6 +38,7 @@ from konverge.reconcile.owned_fields import (
 )
 from konverge.reconcile.owner_references import other_controller, with_namespace_and_owner
 from konverge.reconcile.recreate import delete_for_recreate
+from konverge.reconcile.stale import CREATE_ONLY, Precondition, check_owner, is_stale
 
 __all__ = ["Applier", "LastApplied", "Recreate"]
 
@@ -100,7 +103,7 @@ class Applier:
 
         Raises: ApplyConflict with `force=False` when another manager owns a field that would change; ValueError when
         the owner cannot own it; AlreadyOwned when another object is its controller; AlreadyExists when it is to be
-        recreated and the old one is not gone yet.
+        recreated and the old one is not gone yet; Conflict when the cache is stale and the owner is gone.
         """
         target: Target[R] = await resolve_object_target(desired, self._client.discovery)
         namespace = self._client.options.namespace
@@ -109,21 +112,23 @@ class Applier:
         applied = AppliedObjects() if applied is None else applied
         applied.add(ready)
         live = await self._live(target, prepared.key)
-        if live is None:
-            self._last_applied.forget(prepared.kind, prepared.key)
-        elif owner is not None and (controller := other_controller(live.owner_references(), owner)) is not None:
-            raise AlreadyOwned(
-                f"apply {prepared.kind.kind} {prepared.key}: its controller is {controller.kind} {controller.name}, so"
-                f" {owner.kind} {owner.name} cannot own it (use other names for its children)"
-            )
-        elif self._matches(prepared, live):
-            applied.finish(ready, live.json, None)
+        try:
+            sent = await self._write(prepared, live, Precondition.of(live), owner=owner, force=force, recreate=recreate)
+        except ApiError as error:
+            if not is_stale(error):
+                raise
+            live = await self._read_live(prepared, owner, error)
+            # The owner is alive, so a change of the object in between does no harm.
+            precondition = CREATE_ONLY if live is None else Precondition(live.uid)
+            sent = await self._write(prepared, live, precondition, owner=owner, force=force, recreate=recreate)
+        before = None if live is None else live.json
+        applied.finish(ready, before, None if sent is None else _bytes_of(sent))
+        if sent is None:
+            assert live is not None
             return live.read(target.type)
-        result = await self._send(prepared, live, force=force, recreate=recreate)
-        applied.finish(ready, None if live is None else live.json, _bytes_of(result))
         if not self._client.options.dry_run:
-            self._record_result(prepared, result)
-        return result
+            self._record_result(prepared, sent)
+        return sent
 
     async def hand_over(self, obj: AnyObject, path: str, *, to: str, owner: AnyObject | None = None) -> None:
         """Make another manager a co-owner of a field of an applied object: leaving it out then does not reset it.
@@ -173,6 +178,41 @@ class Applier:
         except NotFound:
             return None
 
+    async def _read_live(self, desired: _Desired[Any], owner: AnyObject | None, error: ApiError) -> Entry | None:
+        """Read the object and its owner from the server, after it refused a write because of a stale cache [6]."""
+        if owner is not None:
+            await check_owner(self._client, self._cache, owner, error)
+        try:
+            live = _entry_of(await self._client.get(_readable(desired.target), desired.key))
+        except NotFound:
+            return None
+        except Forbidden:
+            raise error from None
+        self._cache.record_live_version(desired.kind, desired.key, str(live.version))
+        return live
+
+    async def _write(
+        self,
+        desired: _Desired[R],
+        live: Entry | None,
+        precondition: Precondition,
+        *,
+        owner: AnyObject | None,
+        force: bool,
+        recreate: Recreate,
+    ) -> R | None:
+        """Send the apply, unless the object matches; return the response."""
+        if live is None:
+            self._last_applied.forget(desired.kind, desired.key)
+        elif owner is not None and (controller := other_controller(live.owner_references(), owner)) is not None:
+            raise AlreadyOwned(
+                f"apply {desired.kind.kind} {desired.key}: its controller is {controller.kind} {controller.name}, so"
+                f" {owner.kind} {owner.name} cannot own it (use other names for its children)"
+            )
+        elif self._matches(desired, live):
+            return None
+        return await self._send(desired, live, precondition, force=force, recreate=recreate)
+
     def _matches(self, desired: _Desired[Any], live: Entry) -> bool:
         state = self._last_applied.get(desired.kind, desired.key, uid=live.uid)
         same = state is not None and state.desired == desired.hash
@@ -192,32 +232,48 @@ class Applier:
             self._store(desired, AppliedState(live.uid, desired.hash, values, str(live.version), content))
         return matches
 
-    async def _send(self, desired: _Desired[R], live: Entry | None, *, force: bool, recreate: Recreate) -> R:
+    async def _send(
+        self, desired: _Desired[R], live: Entry | None, precondition: Precondition, *, force: bool, recreate: Recreate
+    ) -> R:
         try:
             if live is not None:
-                await self._empty_collections(desired, live, force)
-            return await self._client.apply(desired.obj, force=force)
+                precondition = await self._empty_collections(desired, live, precondition, force)
+            return await self._client.apply(precondition.added_to(desired.obj), force=force)
         except Invalid as error:
-            if not recreate:
+            if not recreate or live is None or is_stale(error):
                 raise
             propagation = "Background" if recreate is True else recreate
             await delete_for_recreate(
-                self._client, desired.obj, error, kind=_readable(desired.target), propagation=propagation
+                self._client,
+                desired.obj,
+                error,
+                kind=_readable(desired.target),
+                uid=live.uid,
+                propagation=propagation,
             )
-        return await self._client.apply(desired.obj, force=force)
+        return await self._client.apply(CREATE_ONLY.added_to(desired.obj), force=force)
 
-    async def _empty_collections(self, desired: _Desired[Any], live: Entry, force: bool) -> None:
-        """Remove our items from maps and lists that should be empty, as a separate apply; only then they can be."""
+    async def _empty_collections(
+        self, desired: _Desired[Any], live: Entry, precondition: Precondition, force: bool
+    ) -> Precondition:
+        """Remove our items from maps and lists that should be empty, as a separate apply; only then they can be.
+
+        Return the precondition of the next apply.
+        """
         owned = fields_of(_decode(live.json), self._manager) or {}
         fields = without_identity(desired.document)
         rest = without_empty_collections(owned, fields) or {}
-        if rest != fields:
-            key = desired.key
-            identity = {"name": key.name, **({"namespace": key.namespace} if key.namespace else {})}
-            kind = {"apiVersion": desired.kind.api_version, "kind": desired.kind.kind}
-            await self._client.apply(
-                Unstructured({**rest, **kind, "metadata": {**rest.get("metadata", {}), **identity}}), force=force
-            )
+        if rest == fields:
+            return precondition
+        key = desired.key
+        identity = {"name": key.name, **({"namespace": key.namespace} if key.namespace else {})}
+        kind = {"apiVersion": desired.kind.api_version, "kind": desired.kind.kind}
+        first = Unstructured({**rest, **kind, "metadata": {**rest.get("metadata", {}), **identity}})
+        result = await self._client.apply(precondition.added_to(first), force=force)
+        dry_run = self._client.options.dry_run
+        return (
+            precondition if dry_run or not precondition.version else Precondition(result.uid, result.resource_version)
+        )
 
     def _record_result(self, desired: _Desired[Any], result: AnyObject) -> None:
         document = _decode(_bytes_of(result))

@@ -6,7 +6,8 @@ call it, and nothing is deleted. Rules that hold here:
 1. A child is deleted only if it has the owner's uid in its owner references, an apply of our field manager in its
    managedFields, and was not applied in this reconcile.
 2. A desired child counts as applied even if its apply failed, so it is kept.
-3. The delete has the uid as a precondition: another object that has taken the name is kept.
+3. The delete has the uid and the version as preconditions: another object that has taken the name is kept, and so is
+   one that another owner has adopted. If the server refuses that and the owner is alive, the uid alone decides.
 4. A conflict is raised once the other children are deleted: the child may still exist, so the reconcile is not done.
 """
 
@@ -22,6 +23,7 @@ from konverge.objects import AnyObject, Key, Kind, LabelSelector, Resource, Unst
 from konverge.reconcile.applied import AppliedObjects
 from konverge.reconcile.finalizers import is_terminating
 from konverge.reconcile.owned_fields import is_applied_by
+from konverge.reconcile.stale import check_owner
 
 __all__ = ["prune"]
 
@@ -52,14 +54,22 @@ async def prune(
         if not labels.matches(labels_of(child)):
             continue
         try:
-            # The propagation is explicit, since the default for a Job orphans its pods.
-            await client.delete(child, propagation="Background", missing_ok=True)
+            await _delete(client, cache, child, owner)
             deleted.append(child.key)
         except Conflict as error:
             conflicts.append(error)
     if conflicts:
         raise conflicts[0]
     return deleted
+
+
+async def _delete(client: Client, cache: Cache, child: Any, owner: AnyObject) -> None:
+    # The propagation is explicit, since the default for a Job orphans its pods.
+    try:
+        await client.delete(child, propagation="Background", missing_ok=True, unchanged=True)
+    except Conflict as error:
+        await check_owner(client, cache, owner, error)
+        await client.delete(child, propagation="Background", missing_ok=True)
 
 
 def _obsolete(lister: Lister[Any], owner: AnyObject, applied: AppliedObjects, manager: str) -> list[Any]:

@@ -136,7 +136,7 @@ async def test_an_object_that_the_cache_does_not_have_yet_is_reported_as_changed
     async with stale(world, controller(reconcile, ConfigMap)).running():
         await asyncio.sleep(100)
 
-    assert found == [Applied("changed")]
+    assert found == [Applied("changed", (".data.a", ".metadata.ownerReferences"))]
 
 
 async def test_an_object_that_is_recreated_is_reported_as_created() -> None:
