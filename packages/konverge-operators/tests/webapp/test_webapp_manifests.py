@@ -48,6 +48,11 @@ class Use(NamedTuple):
 UNSEEN = {
     # Checked by the admission of owner references: see `owning_needs_a_permission`.
     Use("example.com", "webapps/finalizers", "update"),
+    # For a stale cache: see packages/konverge/tests/unit/reconcile/test_preconditions.py.
+    Use("", "services", "get"),
+    Use("apps", "deployments", "get"),
+    Use("autoscaling", "horizontalpodautoscalers", "get"),
+    Use("networking.k8s.io", "ingresses", "get"),
 }
 
 
