@@ -11,7 +11,7 @@ from konverge_cluster.api.strategy import Document, RequestContext
 from konverge_cluster.api.writes import endpoint_of, entry_of
 from konverge_cluster.patches import track_update
 
-__all__ = ["bootstrap", "store_object"]
+__all__ = ["bootstrap", "store_object", "store_server_service"]
 
 _NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 _SERVICE_ADDRESS: Final = "10.96.0.1"
@@ -34,10 +34,15 @@ def bootstrap(cluster: Cluster, *, address: str = "127.0.0.1", port: int = 6443)
             store_object(cluster, group, version, plural, document)
 
 
+def store_server_service(cluster: Cluster, cluster_ip: str, *, port: int = 6443) -> None:
+    """Store the Service of the API server with another address."""
+    store_object(cluster, "", "v1", "services", _service(port, cluster_ip))
+
+
 def _objects(address: str, port: int) -> Iterator[tuple[str, str, str, Document]]:
     for name in _NAMESPACES:
         yield "", "v1", "namespaces", {"metadata": {"name": name}}
-    yield "", "v1", "services", _service(port)
+    yield "", "v1", "services", _service(port, _SERVICE_ADDRESS)
     yield "", "v1", "endpoints", _endpoints(address, port)
     yield "discovery.k8s.io", "v1", "endpointslices", _endpoint_slice(address, port)
     for name, (value, description) in _PRIORITIES.items():
@@ -49,10 +54,10 @@ def _metadata(**more: Any) -> Document:
     return {"name": "kubernetes", "namespace": "default", **more}
 
 
-def _service(port: int) -> Document:
+def _service(port: int, address: str) -> Document:
     labels = {"component": "apiserver", "provider": "kubernetes"}
     ports = [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": port}]
-    spec = {"type": "ClusterIP", "clusterIP": _SERVICE_ADDRESS, "clusterIPs": [_SERVICE_ADDRESS], "ports": ports}
+    spec = {"type": "ClusterIP", "clusterIP": address, "clusterIPs": [address], "ports": ports}
     spec |= {"sessionAffinity": "None", "ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv4"]}
     return {"metadata": _metadata(labels=labels), "spec": spec}
 

@@ -25,7 +25,9 @@ from konverge_cluster.namespaces import namespace_controllers
 from konverge_cluster.node_lifecycle import node_lifecycle_controllers
 from konverge_cluster.nodes import Behavior, SimulatedNodes
 from konverge_cluster.pod_gc import pod_gc_controller
+from konverge_cluster.processes.networks import LoopbackNetwork
 from konverge_cluster.processes.runtime import Processes
+from konverge_cluster.processes.service_proxy import ServiceProxy
 from konverge_cluster.taint_eviction import taint_eviction_controller
 from konverge_cluster.volumes import create_default_class, provisioner_controllers, volume_controllers
 from konverge_cluster.workloads import workload_controllers
@@ -62,11 +64,17 @@ class EmbeddedCluster:
         runtime: Processes | None = None,
     ) -> None:
         self.server = EmbeddedServer(
-            clock=clock, seed=seed, plain=plain, service_accounts=True, feature_gates=feature_gates
+            clock=clock,
+            seed=seed,
+            plain=plain,
+            service_accounts=True,
+            feature_gates=feature_gates,
+            loopback_endpoints=runtime is not None,
         )
         self.nodes = SimulatedNodes(self._own_client(), nodes=nodes, heartbeat=heartbeat, clock=clock)
         self.nodes.program(*behaviors)
         self.runtime = runtime
+        self.service_proxy: ServiceProxy | None = None
         if runtime is not None:
             runtime.api_server = self._address
             self.nodes.use_runtime(runtime)
@@ -101,10 +109,15 @@ class EmbeddedCluster:
     async def __aenter__(self) -> Self:
         self._parts.push_async_callback(self.server.stop)  # runs last, after all its clients have stopped
         try:
+            if self.runtime is not None:
+                self._use_addresses(self._parts.enter_context(self.runtime.claim()))
             await create_default_class(self._own_client())
             await self._parts.enter_async_context(GarbageCollector(self._own_client()).running())
             await self._parts.enter_async_context(self._controllers().running())
             await self._parts.enter_async_context(self.nodes.running())
+            if self.runtime is not None:
+                self.service_proxy = self._create_service_proxy(self.runtime)
+                await self._parts.enter_async_context(self.service_proxy.running(self._own_client()))
         except BaseException:
             await self._parts.aclose()
             raise
@@ -114,6 +127,15 @@ class EmbeddedCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._parts.aclose()
+
+    def _use_addresses(self, network: LoopbackNetwork) -> None:
+        self.server.use_service_network(network.services)
+        for node in self.nodes.nodes.values():
+            node.address = network.host(node.index)
+
+    def _create_service_proxy(self, runtime: Processes) -> ServiceProxy:
+        hosts = [node.host for node in self.nodes.nodes.values()]
+        return ServiceProxy(hosts, api_server=runtime.api_server)
 
     def _own_client(self) -> Client:
         """Return a client for the built-in controllers, which handle deprecated resources too: it logs no warnings."""

@@ -14,6 +14,7 @@ import ssl
 import tempfile
 from collections.abc import Callable, Iterable
 from functools import cached_property
+from ipaddress import IPv4Network
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -34,7 +35,8 @@ from konverge_cluster.authentication.openid import OpenId
 from konverge_cluster.authentication.reviews import TokenReviews, review_self
 from konverge_cluster.authentication.token_requests import TokenRequests
 from konverge_cluster.authentication.users import Users
-from konverge_cluster.bootstrap import bootstrap
+from konverge_cluster.bootstrap import bootstrap, store_server_service
+from konverge_cluster.builtins.addresses import StoredServiceIPs
 from konverge_cluster.builtins.admission import builtin_admission
 from konverge_cluster.builtins.protobuf import read_protobuf
 from konverge_cluster.builtins.registration import register_builtins
@@ -73,7 +75,8 @@ class EmbeddedServer:
     credentials. `clock` is the wall clock in seconds. `seed` makes uids and generated names repeatable. `history` is
     the number of changes of each collection that a watch can start from. `service_accounts` rejects pods whose service
     account does not exist; this requires a controller that creates the accounts, as in `EmbeddedCluster`.
-    `feature_gates` are enabled beside the defaults of 1.36; there is one, `MaxUnavailableStatefulSet`.
+    `feature_gates` are enabled beside the defaults of 1.36; there is one, `MaxUnavailableStatefulSet`. With
+    `loopback_endpoints` endpoints may have loopback addresses, as those of process nodes.
     """
 
     def __init__(
@@ -86,9 +89,16 @@ class EmbeddedServer:
         open_to_all: bool = False,
         service_accounts: bool = False,
         feature_gates: Iterable[str] = (),
+        loopback_endpoints: bool = False,
     ) -> None:
         self.cluster = Cluster(storage=Storage(history=history), clock=clock, seed=seed)
-        register_builtins(self.cluster.registry, self.cluster.storage, feature_gates=feature_gates)
+        self._service_ips = StoredServiceIPs(self.cluster.storage)
+        register_builtins(
+            self.cluster.registry,
+            self._service_ips,
+            feature_gates=feature_gates,
+            loopback_endpoints=loopback_endpoints,
+        )
         self.webhook_client = WebhookClient()
         self.cluster.admission.append(NamespaceLifecycle(self.cluster.storage))
         self.cluster.admission.append(PodSecurity(self.cluster.storage))
@@ -102,6 +112,7 @@ class EmbeddedServer:
         self._serve_authentication()
         self._plain = plain
         self._open = open_to_all
+        self._addresses = _ADDRESSES
         self._authority: Authority | None = None
         self._http_server: HttpServer | None = None
 
@@ -117,6 +128,15 @@ class EmbeddedServer:
     async def handle(self, request: Request, user: UserInfo = ADMIN) -> Response:
         """Handle a request without a socket; the user is the admin by default."""
         return await self.api.handle(request, user)
+
+    def use_service_network(self, network: IPv4Network) -> None:
+        """Allocate the addresses of Services from another range; call it before there are Services, and before `start`.
+
+        The first address becomes that of the Service `kubernetes`.
+        """
+        self._service_ips.use_network(network)
+        self._addresses = (*_ADDRESSES, str(network[1]))
+        store_server_service(self.cluster, str(network[1]))
 
     async def start(self, address: str = "127.0.0.1", port: int = 0) -> None:
         """Listen on a port; 0 selects a free one."""
@@ -178,7 +198,7 @@ class EmbeddedServer:
         return self.authority.sign(ADMIN.name, groups=[group for group in ADMIN.groups if group != AUTHENTICATED])
 
     def _server_context(self, address: str) -> ssl.SSLContext:
-        pair = self.authority.sign("kube-apiserver", hosts=[*_HOSTS, *dict.fromkeys([*_ADDRESSES, address])])
+        pair = self.authority.sign("kube-apiserver", hosts=[*_HOSTS, *dict.fromkeys([*self._addresses, address])])
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=self.authority.certificate.decode())
         context.verify_mode = ssl.CERT_OPTIONAL
         context.set_alpn_protocols(["http/1.1"])

@@ -54,10 +54,14 @@ class StoredServiceIPs:
     """Cluster IPs and node ports, as the stored services use them."""
 
     def __init__(self, storage: Storage, network: str = "10.96.0.0/16") -> None:
-        self.network = ipaddress.IPv4Network(network)
         self._holders = _Holders(storage)
-        self._address_offset = min(_FIRST_DYNAMIC, self.network.num_addresses // 2)
         self._port = NODE_PORTS[0]
+        self.use_network(ipaddress.IPv4Network(network))
+
+    def use_network(self, network: ipaddress.IPv4Network) -> None:
+        """Allocate from another range from now on."""
+        self.network = network
+        self._address_offset = min(_FIRST_DYNAMIC, network.num_addresses // 2)
 
     def next_address(self) -> str:
         used = self._holders.addresses()

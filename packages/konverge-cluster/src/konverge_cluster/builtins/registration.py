@@ -10,13 +10,18 @@ from konverge.objects.kinds import Kind, Scope
 from konverge_cluster.api.registry import Registry
 from konverge_cluster.api.strategy import ResourceInfo, SubresourceInfo
 from konverge_cluster.api.tables import Column
-from konverge_cluster.builtins.addresses import ServiceIPAllocator, StoredServiceIPs
+from konverge_cluster.builtins.addresses import ServiceIPAllocator
 from konverge_cluster.builtins.data import load
 from konverge_cluster.builtins.strategies import STRATEGIES
+from konverge_cluster.builtins.strategies.networking import (
+    EndpointSliceStrategy,
+    EndpointsStrategy,
+    LoopbackEndpointSliceStrategy,
+    LoopbackEndpointsStrategy,
+)
 from konverge_cluster.builtins.strategies.services import ServiceStrategy
 from konverge_cluster.builtins.strategies.workloads import MaxUnavailableStatefulSetStrategy, StatefulSetStrategy
 from konverge_cluster.builtins.strategy import BuiltinStrategy
-from konverge_cluster.storage import Storage
 
 __all__ = ["builtin_strategies", "register_builtins"]
 
@@ -32,13 +37,27 @@ _GATES: Final[Mapping[str, tuple[type[BuiltinStrategy], type[BuiltinStrategy]]]]
 """The feature gates that can be enabled: which strategy each replaces, and by which."""
 
 
-def register_builtins(registry: Registry, storage: Storage, *, feature_gates: Iterable[str] = ()) -> None:
-    """Register every built-in resource. Services get addresses that no stored service uses.
+_LOOPBACK: Final[Mapping[type[BuiltinStrategy], type[BuiltinStrategy]]] = {
+    EndpointsStrategy: LoopbackEndpointsStrategy,
+    EndpointSliceStrategy: LoopbackEndpointSliceStrategy,
+}
+
+
+def register_builtins(
+    registry: Registry,
+    addresses: ServiceIPAllocator,
+    *,
+    feature_gates: Iterable[str] = (),
+    loopback_endpoints: bool = False,
+) -> None:
+    """Register every built-in resource. Services get their addresses from `addresses`.
+
+    With `loopback_endpoints` endpoints may have loopback addresses, which the real server refuses.
 
     Raises: ValueError for a feature gate that is not known.
     """
-    replaced = dict(map(_gate, feature_gates))
-    for strategy in builtin_strategies(StoredServiceIPs(storage)):
+    replaced = {**dict(map(_gate, feature_gates)), **(_LOOPBACK if loopback_endpoints else {})}
+    for strategy in builtin_strategies(addresses):
         gated = replaced.get(type(strategy))
         registry.add(gated(strategy.info, strategy.columns) if gated is not None else strategy)
 

@@ -28,7 +28,10 @@ _READY: Final = (
 
 @dataclass
 class SimulatedNode:
-    """A node that exists only as an object. `down_since` is when it was stopped, None while it runs."""
+    """A node that exists only as an object. `down_since` is when it was stopped, None while it runs.
+
+    `address` is its IP address, by default one that follows from the index.
+    """
 
     name: str
     index: int
@@ -36,11 +39,12 @@ class SimulatedNode:
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Mapping[str, str], ...] = ()
     down_since: datetime | None = None
+    address: str = ""
 
     @property
     def host(self) -> str:
         """The IP address of the node."""
-        return str(_FIRST_HOST + self.index)
+        return self.address or str(_FIRST_HOST + self.index)
 
     @property
     def network(self) -> IPv4Network:

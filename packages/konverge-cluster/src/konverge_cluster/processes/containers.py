@@ -55,6 +55,7 @@ class _Run:
     ready: bool = False
     hook_done: bool = False
     grace: float | None = None
+    failure: tuple[str, str] | None = None  # why the node ended it: reason and message
     tasks: tuple[asyncio.Task[None], ...] = ()
 
 
@@ -212,6 +213,8 @@ class ProcessContainer:
             self.delay = 0.0
         reason = "OOMKilled" if exit_.out_of_memory else "StartError" if exit_.error else ""
         message = exit_.error or self._termination_message(exit_.code)
+        if run.failure is not None:
+            reason, message = run.failure
         terminated = Terminated(exit_.code, started, now, reason, message)
         self.state = replace(self.state.terminate(exit_.code, now, reason), terminated=terminated)
         self._run = None
@@ -310,6 +313,13 @@ class ProcessContainer:
             runs_hook = False
         run.tasks = (*run.tasks, self._hooks.spawn(self._stop(run, grace, runs_hook=runs_hook)))
         self._hooks.changed()
+
+    def fail(self, reason: str, message: str) -> None:
+        """Kill the container, and report why; nothing happens if none runs."""
+        if self._run is not None:
+            self._run.failure = reason, message
+            self._hooks.event(PodEvent(reason, f"Container {self.name} {message}", warning=True))
+            self.stop(0.0, runs_hook=False, quiet=True)
 
     def set_grace(self, seconds: float) -> None:
         """Set the grace period that the pod specifies."""

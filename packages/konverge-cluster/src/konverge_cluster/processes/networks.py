@@ -30,6 +30,13 @@ class LoopbackNetwork:
             raise ValueError(f"process nodes have addresses for 128 nodes, not for node {node + 1}")
         return IPv4Network(f"127.{self.block}.{node}.0/24")
 
+    def host(self, node: int) -> str:
+        """Return the address of a node, by its index: the first one, which no pod gets.
+
+        Raises: ValueError when there are too many nodes.
+        """
+        return str(self.pods(node)[1])
+
     @property
     def services(self) -> IPv4Network:
         """The addresses for Services."""

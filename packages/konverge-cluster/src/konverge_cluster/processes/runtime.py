@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +24,7 @@ from konverge_cluster.processes.readable_copies import ReadableCopies
 from konverge_cluster.processes.sandbox import SandboxOptions
 from konverge_cluster.processes.supervisors import Supervisor
 from konverge_cluster.processes.users import NOBODY
+from konverge_cluster.processes.wildcard_listeners import WildcardListeners
 
 __all__ = ["Processes"]
 
@@ -82,6 +83,19 @@ class Processes:
         self._changed: Callable[[Key], None] = lambda _: None
         self._pods: dict[Key, ProcessPod] = {}
         self._spawned: set[asyncio.Task[None]] = set()
+        self._discards: set[asyncio.Task[None]] = set()  # of pods that no longer exist
+
+    @contextmanager
+    def claim(self) -> Iterator[LoopbackNetwork]:
+        """Claim the addresses of this runtime; `running` does it unless it was done before.
+
+        Raises: OSError when there are none.
+        """
+        with claim_network() as self._network:
+            try:
+                yield self._network
+            finally:
+                self._network = None
 
     # What nodes call
 
@@ -114,7 +128,9 @@ class Processes:
         """Kill what is left of a pod that no longer exists."""
         pod = self._pods.pop(key, None)
         if pod is not None:
-            self._spawn(pod.discard())
+            task = self._spawn(pod.discard())
+            self._discards.add(task)
+            task.add_done_callback(self._discards.discard)
 
     def readers(self, kind: str, key: Key) -> list[Key]:
         """Return the running pods that read a ConfigMap or a Secret."""
@@ -134,10 +150,12 @@ class Processes:
             raise RuntimeError("process nodes need Linux: leave the runtime out to simulate all pods")
         self._changed = changed
         with ExitStack() as stack:
-            self._network = stack.enter_context(claim_network())
+            if self._network is None:
+                stack.enter_context(self.claim())
             directory = stack.enter_context(open_directory(self._parent, keep=self._keep))
             await self._configure(directory)
             async with asyncio.TaskGroup() as self._tasks:
+                self._spawn(WildcardListeners(self.pods).watch())
                 try:
                     yield
                 finally:
@@ -167,7 +185,7 @@ class Processes:
     async def _kill_all(self) -> None:
         pods, self._pods = list(self._pods.values()), {}
         self._changed = lambda _: None
-        await asyncio.gather(*(pod.sandbox.close() for pod in pods))
+        await asyncio.gather(*(pod.sandbox.close() for pod in pods), *self._discards)
         for task in list(self._spawned):
             task.cancel()
 

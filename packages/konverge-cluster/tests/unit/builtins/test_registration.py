@@ -11,6 +11,7 @@ from konverge.client import Client, InProcessTransport
 from konverge.objects import Unstructured
 from konverge.wire.messages import Request
 from konverge_cluster.api.registry import Registry
+from konverge_cluster.builtins.addresses import StoredServiceIPs
 from konverge_cluster.builtins.data import load
 from konverge_cluster.builtins.registration import builtin_strategies, register_builtins
 from konverge_cluster.builtins.strategy import BuiltinStrategy
@@ -23,7 +24,7 @@ GATES = ("MaxUnavailableStatefulSet",)
 def test_resources_are_in_the_order_of_the_real_server() -> None:
     registry = Registry()
 
-    register_builtins(registry, Storage())
+    register_builtins(registry, StoredServiceIPs(Storage()))
 
     served = [(each.info.kind.group, each.info.kind.version, each.info.kind.plural) for each in registry]
     assert served == [(each["group"], each["version"], each["resource"]) for each in load("discovery")]

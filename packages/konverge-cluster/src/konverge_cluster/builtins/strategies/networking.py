@@ -20,6 +20,8 @@ __all__ = [
     "IPAddressStrategy",
     "IngressClassStrategy",
     "IngressStrategy",
+    "LoopbackEndpointSliceStrategy",
+    "LoopbackEndpointsStrategy",
     "NetworkPolicyStrategy",
     "ServiceCIDRStrategy",
 ]
@@ -61,6 +63,26 @@ class EndpointSliceStrategy(BuiltinStrategy):
         super().update_generation(new, old)
         if new["metadata"].get("labels") != old["metadata"].get("labels"):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+
+class LoopbackEndpointsStrategy(EndpointsStrategy):
+    """Endpoints of process nodes, whose pods have loopback addresses."""
+
+    @staticmethod
+    def check(new: Document) -> Iterable[FieldError]:
+        return _without_loopback(EndpointsStrategy.check(new))
+
+
+class LoopbackEndpointSliceStrategy(EndpointSliceStrategy):
+    """EndpointSlices of process nodes, whose pods have loopback addresses."""
+
+    @staticmethod
+    def check(new: Document) -> Iterable[FieldError]:
+        return _without_loopback(rules.validate_endpoint_slice(new))
+
+
+def _without_loopback(errors: Iterable[FieldError]) -> list[FieldError]:
+    return [error for error in errors if error.detail != services.LOOPBACK_DETAIL]
 
 
 def _drop_topology(new: Document) -> None:

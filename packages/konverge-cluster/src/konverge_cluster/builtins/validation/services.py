@@ -23,6 +23,7 @@ from konverge_cluster.builtins.validation.values import (
 )
 
 __all__ = [
+    "LOOPBACK_DETAIL",
     "PROTOCOLS",
     "validate_cluster_addresses",
     "validate_endpoint_ip",
@@ -34,6 +35,7 @@ __all__ = [
 
 Spec = dict[str, Any]
 
+LOOPBACK_DETAIL: Final = "may not be in the loopback range (127.0.0.0/8, ::1/128)"
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 _TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _FAMILY_POLICIES: Final = ("PreferDualStack", "RequireDualStack", "SingleStack")
@@ -282,7 +284,7 @@ def validate_endpoint_ip(address: str, path: str) -> FieldErrors:
     if parsed.is_unspecified:
         yield invalid(path, address, f"may not be unspecified ({address})")
     if parsed.is_loopback:
-        yield invalid(path, address, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
+        yield invalid(path, address, LOOPBACK_DETAIL)
     if parsed.is_link_local:
         yield invalid(path, address, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
     if address.startswith("224.0.0.") or address.lower().startswith("ff02:"):
