@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from konverge.objects import Key
-from process_clusters import LIMIT, ProcessCluster, has_phase, is_ready, readable_python, shared, terminated
+from process_clusters import LIMIT, ProcessCluster, has_phase, is_ready, python_container, shared, terminated
 
 pytestmark = pytest.mark.processes
 
@@ -25,18 +25,11 @@ class Handler(socketserver.StreamRequestHandler):
 socketserver.ThreadingTCPServer.allow_reuse_address = True
 socketserver.ThreadingTCPServer((os.environ["POD_IP"], 8080), Handler).serve_forever()
 """
-POD_IP = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
 
 
 def server(**more: Any) -> dict[str, Any]:
     probe = {"tcpSocket": {"port": 8080}, "periodSeconds": 1}
-    return {**python(SERVER), "readinessProbe": probe, **more}
-
-
-def python(program: str) -> dict[str, Any]:
-    """Return a container that runs a program of Python, which can use the variable POD_IP."""
-    env = [POD_IP, {"name": "PROGRAM", "value": program}]
-    return {"args": [f'exec {readable_python()} -u -c "$PROGRAM"'], "env": env}
+    return {**python_container(SERVER), "readinessProbe": probe, **more}
 
 
 def service(name: str, **spec: Any) -> dict[str, Any]:
@@ -196,7 +189,7 @@ WILDCARDS = {
 @shared
 async def test_a_container_that_listens_on_all_addresses_fails(cluster: ProcessCluster) -> None:
     for name, program in WILDCARDS.items():
-        await cluster.create(name, python(program), restartPolicy="Never")
+        await cluster.create(name, python_container(program), restartPolicy="Never")
     await cluster.create("good", server())
 
     for name in WILDCARDS:

@@ -47,7 +47,11 @@ class ProcessCluster:
         await self.client.wait_for("serviceaccounts", "default", exists(), timeout=LIMIT)
 
     async def close(self) -> None:
-        """Delete all pods at once, and wait until their processes are gone."""
+        """Delete all workloads and pods at once, and wait until their processes are gone."""
+        for kind in ("deployments", "statefulsets"):
+            for one in await self.client.list(kind, namespace=self.namespace):
+                await self.client.delete(one)
+                await self.client.wait_for(kind, one.name, is_deleted(), namespace=self.namespace, timeout=LIMIT)
         for one in await self.client.list("pods", namespace=self.namespace):
             await self.client.delete(one, grace_period=0, missing_ok=True)
         await self.until(lambda: all(one.key.namespace != self.namespace for one in self.runtime.pods()))
@@ -204,6 +208,13 @@ def readable_python() -> str:
     found = [one for one in (sys.executable, "/usr/bin/python3") if is_public(os.path.realpath(one))]
     assert found, "no interpreter of this machine can be executed by other users"
     return found[0]
+
+
+def python_container(program: str, **env: str) -> dict[str, Any]:
+    """Return a container that runs a program of Python; it has the variable POD_IP."""
+    address = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+    values = [{"name": name, "value": value} for name, value in {"PROGRAM": program, **env}.items()]
+    return {"args": [f'exec {readable_python()} -u -c "$PROGRAM"'], "env": [address, *values]}
 
 
 def config_map(name: str, **data: str) -> Unstructured:

@@ -112,7 +112,7 @@ class EmbeddedServer:
         self._serve_authentication()
         self._plain = plain
         self._open = open_to_all
-        self._addresses = _ADDRESSES
+        self._addresses: tuple[str, ...] = _ADDRESSES
         self._authority: Authority | None = None
         self._http_server: HttpServer | None = None
 

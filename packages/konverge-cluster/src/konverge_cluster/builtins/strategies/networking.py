@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from konverge_cluster.api.field_errors import FieldError
@@ -77,12 +77,12 @@ class LoopbackEndpointSliceStrategy(EndpointSliceStrategy):
     """EndpointSlices of process nodes, whose pods have loopback addresses."""
 
     @staticmethod
-    def check(new: Document) -> Iterable[FieldError]:
+    def check(new: Document) -> Iterator[FieldError]:
         return _without_loopback(rules.validate_endpoint_slice(new))
 
 
-def _without_loopback(errors: Iterable[FieldError]) -> list[FieldError]:
-    return [error for error in errors if error.detail != services.LOOPBACK_DETAIL]
+def _without_loopback(errors: Iterable[FieldError]) -> Iterator[FieldError]:
+    return (error for error in errors if error.detail != services.LOOPBACK_DETAIL)
 
 
 def _drop_topology(new: Document) -> None:
