@@ -74,7 +74,7 @@ async def get(host: str, port: int) -> str:
 async def test_a_rolling_update_fails_no_request(cluster: ProcessCluster) -> None:
     ports = [{"port": 80, "targetPort": "http"}]
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}}
-    service["spec"] = {"selector": {"app": "web"}, "ports": ports}  # type: ignore[assignment]
+    service["spec"] = {"selector": {"app": "web"}, "ports": ports}
     address = str((await cluster.client.create(Unstructured(service)))["spec"]["clusterIP"])
     await cluster.client.create(Unstructured(deployment("1")))
     await cluster.client.wait_for(Deployment, "web", is_deployment_complete(), timeout=LIMIT)

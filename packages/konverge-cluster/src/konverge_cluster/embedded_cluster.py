@@ -64,12 +64,7 @@ class EmbeddedCluster:
         runtime: Processes | None = None,
     ) -> None:
         self.server = EmbeddedServer(
-            clock=clock,
-            seed=seed,
-            plain=plain,
-            service_accounts=True,
-            feature_gates=feature_gates,
-            loopback_endpoints=runtime is not None,
+            clock=clock, seed=seed, plain=plain, service_accounts=True, feature_gates=feature_gates
         )
         self.nodes = SimulatedNodes(self._own_client(), nodes=nodes, heartbeat=heartbeat, clock=clock)
         self.nodes.program(*behaviors)
@@ -129,7 +124,7 @@ class EmbeddedCluster:
         await self._parts.aclose()
 
     def _use_addresses(self, network: LoopbackNetwork) -> None:
-        self.server.use_service_network(network.services)
+        self.server.use_loopback_services(network.services)
         for node in self.nodes.nodes.values():
             node.address = network.host(node.index)
 

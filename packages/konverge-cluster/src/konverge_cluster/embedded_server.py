@@ -39,7 +39,7 @@ from konverge_cluster.bootstrap import bootstrap, store_server_service
 from konverge_cluster.builtins.addresses import StoredServiceIPs
 from konverge_cluster.builtins.admission import builtin_admission
 from konverge_cluster.builtins.protobuf import read_protobuf
-from konverge_cluster.builtins.registration import register_builtins
+from konverge_cluster.builtins.registration import accept_loopback_endpoints, register_builtins
 from konverge_cluster.crds.serving import CustomResources
 from konverge_cluster.http import HttpServer
 from konverge_cluster.pod_security import PodSecurity
@@ -75,8 +75,7 @@ class EmbeddedServer:
     credentials. `clock` is the wall clock in seconds. `seed` makes uids and generated names repeatable. `history` is
     the number of changes of each collection that a watch can start from. `service_accounts` rejects pods whose service
     account does not exist; this requires a controller that creates the accounts, as in `EmbeddedCluster`.
-    `feature_gates` are enabled beside the defaults of 1.36; there is one, `MaxUnavailableStatefulSet`. With
-    `loopback_endpoints` endpoints may have loopback addresses, as those of process nodes.
+    `feature_gates` are enabled beside the defaults of 1.36; there is one, `MaxUnavailableStatefulSet`.
     """
 
     def __init__(
@@ -89,16 +88,10 @@ class EmbeddedServer:
         open_to_all: bool = False,
         service_accounts: bool = False,
         feature_gates: Iterable[str] = (),
-        loopback_endpoints: bool = False,
     ) -> None:
         self.cluster = Cluster(storage=Storage(history=history), clock=clock, seed=seed)
         self._service_ips = StoredServiceIPs(self.cluster.storage)
-        register_builtins(
-            self.cluster.registry,
-            self._service_ips,
-            feature_gates=feature_gates,
-            loopback_endpoints=loopback_endpoints,
-        )
+        register_builtins(self.cluster.registry, self._service_ips, feature_gates=feature_gates)
         self.webhook_client = WebhookClient()
         self.cluster.admission.append(NamespaceLifecycle(self.cluster.storage))
         self.cluster.admission.append(PodSecurity(self.cluster.storage))
@@ -129,11 +122,12 @@ class EmbeddedServer:
         """Handle a request without a socket; the user is the admin by default."""
         return await self.api.handle(request, user)
 
-    def use_service_network(self, network: IPv4Network) -> None:
-        """Allocate the addresses of Services from another range; call it before there are Services, and before `start`.
+    def use_loopback_services(self, network: IPv4Network) -> None:
+        """Allocate the addresses of Services from a loopback range, and accept loopback addresses of endpoints.
 
-        The first address becomes that of the Service `kubernetes`.
+        Call it before `start`, while there are no Services. The first address becomes that of the Service `kubernetes`.
         """
+        accept_loopback_endpoints(self.cluster.registry)
         self._service_ips.use_network(network)
         self._addresses = (*_ADDRESSES, str(network[1]))
         store_server_service(self.cluster, str(network[1]))

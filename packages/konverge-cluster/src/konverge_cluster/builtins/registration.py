@@ -23,7 +23,7 @@ from konverge_cluster.builtins.strategies.services import ServiceStrategy
 from konverge_cluster.builtins.strategies.workloads import MaxUnavailableStatefulSetStrategy, StatefulSetStrategy
 from konverge_cluster.builtins.strategy import BuiltinStrategy
 
-__all__ = ["builtin_strategies", "register_builtins"]
+__all__ = ["accept_loopback_endpoints", "builtin_strategies", "register_builtins"]
 
 _DEPRECATIONS: Final = {
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
@@ -43,23 +43,24 @@ _LOOPBACK: Final[Mapping[type[BuiltinStrategy], type[BuiltinStrategy]]] = {
 }
 
 
-def register_builtins(
-    registry: Registry,
-    addresses: ServiceIPAllocator,
-    *,
-    feature_gates: Iterable[str] = (),
-    loopback_endpoints: bool = False,
-) -> None:
+def register_builtins(registry: Registry, addresses: ServiceIPAllocator, *, feature_gates: Iterable[str] = ()) -> None:
     """Register every built-in resource. Services get their addresses from `addresses`.
-
-    With `loopback_endpoints` endpoints may have loopback addresses, which the real server refuses.
 
     Raises: ValueError for a feature gate that is not known.
     """
-    replaced = {**dict(map(_gate, feature_gates)), **(_LOOPBACK if loopback_endpoints else {})}
+    replaced = dict(map(_gate, feature_gates))
     for strategy in builtin_strategies(addresses):
         gated = replaced.get(type(strategy))
         registry.add(gated(strategy.info, strategy.columns) if gated is not None else strategy)
+
+
+def accept_loopback_endpoints(registry: Registry) -> None:
+    """Let endpoints have loopback addresses, which the real server refuses."""
+    for strategy in registry:
+        if isinstance(strategy, BuiltinStrategy) and type(strategy) in _LOOPBACK:
+            accepting = _LOOPBACK[type(strategy)](strategy.info, strategy.columns)
+            accepting.deprecation = strategy.deprecation
+            registry.add(accepting)
 
 
 def _gate(name: str) -> tuple[type[BuiltinStrategy], type[BuiltinStrategy]]:

@@ -1,7 +1,7 @@
 """TCP forwarding in this process: a listening socket whose connections continue at a backend.
 
-A *cut* works as a network that drops packets: nothing is refused and nothing ends, but no byte passes. When the cut is
-removed, connections continue.
+A *blocked* connection is as in a network that drops packets: it is not refused and does not end, but no byte passes.
+When it is unblocked, it continues.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ class Forwarder:
     - the end of one direction passes on, and the other direction stays open;
     - a slow reader slows the writer down: the buffers are bounded.
 
-    `is_cut` reports whether the bytes of a connection are dropped; call `refresh` after its answer changed.
+    `is_blocked` reports whether the bytes of a connection are dropped; call `refresh` after its answer changed.
     """
 
     def __init__(
         self,
         choose: Callable[[], Address | None],
         *,
-        is_cut: Callable[[Connection], bool] = lambda _: False,
+        is_blocked: Callable[[Connection], bool] = lambda _: False,
     ) -> None:
         self.connections: set[Connection] = set()
         self._choose = choose
-        self._is_cut = is_cut
+        self._is_blocked = is_blocked
         self._server: asyncio.Server | None = None
         self.address: Address = ("", 0)
 
@@ -90,19 +90,19 @@ class Forwarder:
             connection.abort()
 
     def refresh(self) -> None:
-        """Apply a change of what `is_cut` reports."""
+        """Apply a change of what `is_blocked` reports."""
         for connection in list(self.connections):
-            connection.set_cut(self._is_cut(connection))
+            connection.set_blocked(self._is_blocked(connection))
 
     # What connections call
 
-    def opened(self, connection: Connection) -> None:
-        """Choose the backend of a new connection, and connect to it unless it is cut."""
+    def connected(self, connection: Connection) -> None:
+        """Choose the backend of a new connection, and connect to it unless it is blocked."""
         self.connections.add(connection)
         connection.backend = self._choose()
-        connection.set_cut(self._is_cut(connection))
+        connection.set_blocked(self._is_blocked(connection))
 
-    def ended(self, connection: Connection) -> None:
+    def disconnected(self, connection: Connection) -> None:
         """Forget a connection."""
         self.connections.discard(connection)
 
@@ -117,29 +117,29 @@ class Connection:
         self.source: Address = ("", 0)
         self.backend: Address | None = None
         self._forwarder = forwarder
-        self._cut = False
+        self._blocked = False
         self._connecting: asyncio.Task[None] | None = None
 
-    def set_cut(self, cut: bool) -> None:
+    def set_blocked(self, blocked: bool) -> None:
         """Drop the bytes of both directions from now on, or pass them again."""
-        self._cut = cut
+        self._blocked = blocked
         for side in (self.client, self.server):
             side.update_reading()
-        if not cut and self._connecting is None:
+        if not blocked and self._connecting is None:
             self._connecting = asyncio.get_running_loop().create_task(self._connect())
 
-    def opened(self, side: _Side) -> None:
+    def connected(self, side: _Side) -> None:
         """Act on a side that is connected."""
         if side is self.client:
             self.source = side.transport.get_extra_info("peername")
-            self._forwarder.opened(self)
+            self._forwarder.connected(self)
         else:
             self.client.update_reading()
 
     @property
     def passes(self) -> bool:
-        """Whether bytes pass: both sides are connected, and nothing is cut."""
-        return not self._cut and self.server.is_open
+        """Whether bytes pass: both sides are connected, and it is not blocked."""
+        return not self._blocked and self.server.is_open
 
     async def _connect(self) -> None:
         try:
@@ -152,12 +152,12 @@ class Connection:
         if not self.client.is_open:
             self.abort()
 
-    def ended(self, side: _Side) -> None:
-        """End both sides, as one has ended; what is in flight to the other one still arrives."""
+    def disconnected(self, side: _Side) -> None:
+        """End both sides, as one has disconnected; what is in flight to the other one still arrives."""
         if side.other.is_open:
             side.other.transport.close()
         elif self._connecting is None or self._connecting.done():
-            self._forwarder.ended(self)
+            self._forwarder.disconnected(self)
 
     def abort(self) -> None:
         """Reset both sides."""
@@ -165,7 +165,7 @@ class Connection:
             side.abort()
         if self._connecting is not None:
             self._connecting.cancel()
-        self._forwarder.ended(self)
+        self._forwarder.disconnected(self)
 
 
 class _Side(asyncio.Protocol):
@@ -185,7 +185,7 @@ class _Side(asyncio.Protocol):
         self.is_open = True
         _set_no_delay(self.transport)
         self.update_reading()
-        self._connection.opened(self)
+        self._connection.connected(self)
 
     def data_received(self, data: bytes) -> None:
         self.other.transport.write(data)
@@ -200,7 +200,7 @@ class _Side(asyncio.Protocol):
         self.is_open = False
         if error is not None and self.other.is_open:
             self.other.abort()
-        self._connection.ended(self)
+        self._connection.disconnected(self)
 
     def pause_writing(self) -> None:
         self._is_full = True

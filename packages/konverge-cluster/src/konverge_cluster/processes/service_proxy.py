@@ -46,9 +46,9 @@ class _Listener:
 class _ForwardedPort:
     """A listening address of a Service with the backends of its next connections."""
 
-    def __init__(self, is_cut: Callable[[Connection], bool]) -> None:
+    def __init__(self, is_blocked: Callable[[Connection], bool]) -> None:
         self.backends: Sequence[Address] = ()
-        self.forwarder = Forwarder(self._choose, is_cut=is_cut)
+        self.forwarder = Forwarder(self._choose, is_blocked=is_blocked)
         self.port = 0  # where it listens or did so last
         self._turn = itertools.count()
 
@@ -60,7 +60,7 @@ class ServiceProxy(Reconciler[Service]):
     """Forwards the connections to Services.
 
     `hosts` are the addresses of the nodes, for node ports. `api_server` returns the address of the API server, which is
-    what the Service `kubernetes` forwards to. `is_cut` reports whether the bytes of a connection are dropped; call
+    what the Service `kubernetes` forwards to. `is_blocked` reports whether the bytes of a connection are dropped; call
     `refresh` after its answer changed. `listen` opens a listening socket.
 
     A port that this user may not bind, or that is in use, is replaced by a high one, and an event of the Service
@@ -74,12 +74,12 @@ class ServiceProxy(Reconciler[Service]):
         hosts: Sequence[str],
         *,
         api_server: Callable[[], Address | None] = lambda: None,
-        is_cut: Callable[[Connection], bool] = lambda _: False,
+        is_blocked: Callable[[Connection], bool] = lambda _: False,
         listen: Listen = listening_socket,
     ) -> None:
         self._hosts = hosts
         self._api_server = api_server
-        self._is_cut = is_cut
+        self._is_blocked = is_blocked
         self._listen = listen
         self._services: dict[Key, dict[_Listener, _ForwardedPort]] = {}
         self._retired: list[Forwarder] = []  # closed, with connections that continue
@@ -94,7 +94,7 @@ class ServiceProxy(Reconciler[Service]):
         slices = [] if obj.key == _SERVER else await ctx.list(EndpointSlice, labels=labels)
         complete = True
         for listener in desired:
-            port = ports.setdefault(listener, _ForwardedPort(self._is_cut))
+            port = ports.setdefault(listener, _ForwardedPort(self._is_blocked))
             port.backends = self._backends(obj, slices, listener.port_name)
             complete &= await self._update(listener, port, ctx)
         waits_for_server = obj.key == _SERVER and self._api_server() is None
@@ -146,7 +146,7 @@ class ServiceProxy(Reconciler[Service]):
         return {one.address: port.forwarder.address for one, port in ports.items() if port.forwarder.is_listening}
 
     def refresh(self) -> None:
-        """Apply a change of what `is_cut` reports."""
+        """Apply a change of what `is_blocked` reports."""
         for forwarder in self._forwarders():
             forwarder.refresh()
 

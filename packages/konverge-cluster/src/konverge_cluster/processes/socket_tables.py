@@ -58,8 +58,13 @@ def pod_sockets(root: int) -> set[int]:
     for pid in (root, *descendants(root)):
         with suppress(OSError):
             for name in os.listdir(f"/proc/{pid}/fd"):
-                with suppress(OSError):
-                    target = os.readlink(f"/proc/{pid}/fd/{name}")
-                    if target.startswith("socket:["):
-                        found.add(int(target[8:-1]))
-    return found
+                found.add(_socket(f"/proc/{pid}/fd/{name}"))
+    return found - {0}
+
+
+def _socket(path: str) -> int:
+    """Return the inode of the socket that a descriptor is, 0 if it is none."""
+    with suppress(OSError):
+        target = os.readlink(path)
+        return int(target[8:-1]) if target.startswith("socket:[") else 0
+    return 0

@@ -1,4 +1,4 @@
-"""TCP forwarding: what passes, what ends, and what a cut does."""
+"""TCP forwarding: what passes, what ends, and what blocks."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
         writer.close()
 
 
-class Cut:
-    """Whether connections are cut."""
+class Block:
+    """Whether connections are blocked."""
 
     def __init__(self) -> None:
         self.active = False
@@ -38,7 +38,7 @@ class Cut:
 
 
 @asynccontextmanager
-async def forwarding(handler: Handler = echo, cut: Cut | None = None) -> AsyncGenerator[Forwarder]:
+async def forwarding(handler: Handler = echo, blocked: Block | None = None) -> AsyncGenerator[Forwarder]:
     """Run a backend and a forwarder to it."""
     async with asyncio.TaskGroup() as handlers:
 
@@ -47,7 +47,7 @@ async def forwarding(handler: Handler = echo, cut: Cut | None = None) -> AsyncGe
 
         backend = await asyncio.start_server(handle, sock=listening_socket("127.0.0.1", 0))
         address: Address = backend.sockets[0].getsockname()
-        forwarder = Forwarder(lambda: address, is_cut=cut or Cut())
+        forwarder = Forwarder(lambda: address, is_blocked=blocked or Block())
         await forwarder.start(listening_socket("127.0.0.1", 0))
         try:
             yield forwarder
@@ -149,13 +149,13 @@ async def test_connections_continue_after_close_and_end_with_abort() -> None:
 
 
 async def test_a_cut_stops_bytes_and_refuses_nothing() -> None:
-    cut = Cut()
-    async with forwarding(cut=cut) as forwarder:
+    blocked = Block()
+    async with forwarding(blocked=blocked) as forwarder:
         old_reader, old_writer = await asyncio.open_connection(*forwarder.address)
         old_writer.write(b"a")
         assert await old_reader.readexactly(1) == b"a"
 
-        cut.active = True
+        blocked.active = True
         forwarder.refresh()
         new_reader, new_writer = await asyncio.open_connection(*forwarder.address)
         for writer in (old_writer, new_writer):
@@ -165,7 +165,7 @@ async def test_a_cut_stops_bytes_and_refuses_nothing() -> None:
                 async with asyncio.timeout(0.2):
                     await reader.readexactly(1)
 
-        cut.active = False
+        blocked.active = False
         forwarder.refresh()
         for reader in (old_reader, new_reader):
             assert await reader.readexactly(1) == b"b"

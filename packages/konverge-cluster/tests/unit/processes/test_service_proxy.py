@@ -80,7 +80,7 @@ def listen_unprivileged(host: str, port: int) -> socket.socket:
 async def test_without_the_right_to_bind_a_low_port_a_high_one_is_used_and_stays() -> None:
     proxy = ServiceProxy([], listen=listen_unprivileged)
     async with EmbeddedCluster(nodes=0) as cluster:
-        cluster.server.use_service_network(IPv4Network("127.200.128.0/17"))
+        cluster.server.use_loopback_services(IPv4Network("127.200.128.0/17"))
         client = cluster.client()
         service = await client.create(Unstructured(SERVICE))
         host, key = service["spec"]["clusterIP"], Key("default", "web")
@@ -110,7 +110,10 @@ async def moved(proxy: ServiceProxy, key: Key, *, listens: bool) -> dict[tuple[s
 @pytest.mark.parametrize("kind", ["EndpointSlice", "Endpoints"])
 @pytest.mark.parametrize("loopback", [False, True])
 async def test_only_a_cluster_with_process_nodes_accepts_loopback_endpoints(kind: str, *, loopback: bool) -> None:
-    client = Client(InProcessTransport(EmbeddedServer(loopback_endpoints=loopback).handle))
+    server = EmbeddedServer()
+    if loopback:
+        server.use_loopback_services(IPv4Network("127.200.128.0/17"))
+    client = Client(InProcessTransport(server.handle))
     obj = {**SLICE, "endpoints": [{"addresses": ["127.64.0.2"]}]}
     if kind == "Endpoints":
         subsets = [{"addresses": [{"ip": "127.64.0.2"}], "ports": [{"port": 80}]}]
