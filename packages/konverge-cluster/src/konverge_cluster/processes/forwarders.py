@@ -196,9 +196,9 @@ class _Side(asyncio.Protocol):
             self.other.transport.write_eof()
         return not self.other._eof
 
-    def connection_lost(self, error: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:
         self.is_open = False
-        if error is not None and self.other.is_open:
+        if exc is not None and self.other.is_open:
             self.other.abort()
         self._connection.disconnected(self)
 

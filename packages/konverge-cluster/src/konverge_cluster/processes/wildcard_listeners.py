@@ -6,6 +6,7 @@ All pods share the loopback interface: a listener on 0.0.0.0 would answer at the
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -16,15 +17,20 @@ from konverge_cluster.processes.socket_tables import Socket, pod_sockets, read_s
 __all__ = ["WildcardListeners"]
 
 _INTERVAL: Final = 0.5
+_MAX_CHECKS: Final = 20
 REASON: Final = "WildcardListener"
 
 
 class WildcardListeners:
-    """Looks for wildcard listeners of pods. A socket that was found to be of no pod is not looked at again."""
+    """Looks for wildcard listeners of pods.
+
+    A socket that was of no container several times is another program's. It is not looked at again. Once is not enough:
+    a container can listen before its process is known here.
+    """
 
     def __init__(self, pods: Callable[[], Sequence[ProcessPod]]) -> None:
         self._pods = pods
-        self._foreign: set[int] = set()
+        self._checks: Counter[int] = Counter()  # by inode
 
     async def watch(self) -> None:
         """Look again and again, until cancelled."""
@@ -35,8 +41,8 @@ class WildcardListeners:
     def check(self) -> None:
         """Fail every container that listens on all addresses."""
         found = {one.inode: one for one in read_sockets() if one.is_wildcard}
-        self._foreign &= found.keys()
-        unknown = {inode: one for inode, one in found.items() if inode not in self._foreign}
+        self._checks = Counter({inode: self._checks[inode] + 1 for inode in found})
+        unknown = {inode: one for inode, one in found.items() if self._checks[inode] <= _MAX_CHECKS}
         if not unknown:
             return
         for pod in self._pods():
@@ -45,7 +51,6 @@ class WildcardListeners:
                     own = pod_sockets(container.pid) & unknown.keys()
                     if own:
                         _fail(container, unknown[min(own)])
-        self._foreign |= unknown.keys()
 
 
 def _fail(container: ProcessContainer, found: Socket) -> None:
