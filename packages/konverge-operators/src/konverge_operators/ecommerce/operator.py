@@ -102,10 +102,10 @@ def _warn_of_overrides(app: EcommerceApp, ctx: Context) -> None:
         ctx.event("ImageOverridden", message, warning=True, action="Reconcile")
 
 
-def new_operator() -> Operator:
+def new_operator(reconciler: EcommerceReconciler | None = None) -> Operator:
     """Return the operator of a new process."""
-    reconciler = EcommerceReconciler()
-    builder = workflow.builder().needs(EcommerceApp, "patch")
+    reconciler = reconciler or EcommerceReconciler()
+    builder = reconciler.workflow.builder().needs(EcommerceApp, "patch")
     builder.needs(Secret, "get", "create").needs(PersistentVolumeClaim, "get", "create")
     samples = Path(__file__).parent / "samples"
     return Operator(

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
 
+from konverge import Client, crd_for
 from konverge.cli.graph import graph
+from konverge.client import ClientOptions, InProcessTransport
 from konverge.workflow import ComponentPhase, ComponentStatus, render_mermaid, render_svg
-from shops import Phase, ShopStatus, workflow
+from konverge_cluster import EmbeddedServer
+from shops import Phase, Shop, ShopStatus, shop, workflow
 
 SHOPS = str(Path(__file__).parents[5] / "tests" / "support" / "shops.py") + ":command_line_operator"
 STATUS = ShopStatus(
@@ -74,3 +78,25 @@ def test_bad_input_is_one_clear_line(arguments: list[str], message: str) -> None
     assert result.exit_code != 0
     assert message in result.output
     assert "Traceback" not in result.output
+
+
+@pytest.mark.real_time
+async def test_a_live_object_is_read_from_the_server(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    async with EmbeddedServer() as server:
+        server.write_kubeconfig(kubeconfig)
+        client = Client(InProcessTransport(server.handle), options=ClientOptions(namespace="default"))
+        await client.create(crd_for(Shop))
+        created = await client.create(shop())
+        created.status = STATUS
+        await client.update_status(created)
+        arguments = [SHOPS, "--object", "default/web", "--kubeconfig", str(kubeconfig)]
+        found = await asyncio.to_thread(CliRunner().invoke, graph, arguments)
+        missing = await asyncio.to_thread(CliRunner().invoke, graph, [*arguments[:2], "default/gone", *arguments[3:]])
+    gone = await asyncio.to_thread(CliRunner().invoke, graph, arguments)
+
+    assert 'backend["backend: Degraded"]' in found.output
+    assert missing.exit_code == 1
+    assert 'shops.example.com "gone" not found' in missing.output
+    assert gone.exit_code == 1
+    assert "does not answer" in gone.output

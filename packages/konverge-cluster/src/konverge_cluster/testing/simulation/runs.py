@@ -27,7 +27,7 @@ from konverge_cluster.testing.simulation.foreign import ForeignClient
 from konverge_cluster.testing.simulation.options import SimulationFailure, SimulationOptions
 from konverge_cluster.testing.simulation.processes import NAMESPACE, Processes
 from konverge_cluster.testing.simulation.schedules import REST_FAULTS, Bounds, Schedule
-from konverge_cluster.testing.simulation.snapshots import differences, normalize, take_snapshot
+from konverge_cluster.testing.simulation.snapshots import differences, hide_generated, normalize, take_snapshot
 from konverge_cluster.testing.simulation.transports import AuditTransport, Faults, ProcessTransport
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class Observed:
     """What a run has observed."""
 
     snapshots: list[dict[str, Any]] = field(default_factory=list)
+    generated: set[tuple[str, str]] = field(default_factory=set)  # values of Secrets that differ from run to run
     counts: Counter[str] = field(default_factory=Counter)
     external: Any = None
     bounds: Bounds = field(default_factory=lambda: Bounds(0, 0, 0))
@@ -89,6 +90,7 @@ class Simulation(Generic[E]):
         self._environment = environment
         self._faults = environment.faults
         self._expected = expected
+        self._generated_values: dict[tuple[str, str], list[str]] = {}
         self._observed = Observed()
         self._extra: Counter[str] = Counter()
 
@@ -134,7 +136,7 @@ class Simulation(Generic[E]):
             await self._wait_until_quiet()
         else:
             await self._converge(self._expected.snapshots[len(self._observed.snapshots)])
-        self._observed.snapshots.append(take_snapshot(self._faults.audit))
+        self._observed.snapshots.append(self._take_snapshot())
 
     async def _wait_until_quiet(self) -> None:
         loop, audit = asyncio.get_running_loop(), self._faults.audit
@@ -149,6 +151,10 @@ class Simulation(Generic[E]):
                 last = ", ".join(map(str, audit.writes[-3:]))
                 raise SimulationFailure(f"the operator still writes after {_STEP_LIMIT:g} s: {last}")
 
+    def _take_snapshot(self) -> dict[str, Any]:
+        generated = self._expected.generated if self._expected is not None else set[tuple[str, str]]()
+        return hide_generated(take_snapshot(self._faults.audit), generated, self._generated_values)
+
     async def _converge(self, expected: dict[str, Any]) -> None:
         loop, storage = asyncio.get_running_loop(), self._faults.audit.storage
         end, equal_since, revision = loop.time() + _STEP_LIMIT, None, -1
@@ -160,13 +166,13 @@ class Simulation(Generic[E]):
                     break
                 continue
             revision = storage.revision
-            equal = take_snapshot(self._faults.audit) == expected
+            equal = self._take_snapshot() == expected
             equal_since = (equal_since or loop.time()) if equal else None
             if loop.time() > end:
                 break
         else:
             return
-        found = take_snapshot(self._faults.audit)
+        found = self._take_snapshot()
         step = len(self._observed.snapshots) + 1
         raise SimulationFailure(
             f"step {step} does not reach its state without faults in {_STEP_LIMIT:g} s: {differences(expected, found)}"

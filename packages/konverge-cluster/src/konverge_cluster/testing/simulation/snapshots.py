@@ -2,7 +2,8 @@
 
 Times become "<time>", uids name their object, resource versions, generations and managed fields are dropped, and an
 observed generation is shown as how far it is behind. Addresses that the server assigns are dropped too; generated names
-and addresses of pods are shown as such.
+and addresses of pods are shown as such. Values of Secrets that differ between two runs without faults are generated,
+such as passwords: they are shown as which value of a run they are, since a second one is a mistake.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from konverge_cluster.storage import Entry
 from konverge_cluster.testing.simulation.audits import Audit
 from konverge_cluster.testing.simulation.foreign import ANNOTATION
 
-__all__ = ["differences", "normalize", "take_snapshot"]
+__all__ = ["differences", "find_generated", "hide_generated", "normalize", "take_snapshot"]
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
 _DROPPED: Final = {
@@ -45,6 +46,32 @@ def take_snapshot(audit: Audit) -> dict[str, Any]:
             audit.plain[entry.revision] = _plain_object(entry, audit)
         found[name] = audit.plain[entry.revision]
     return found
+
+
+def find_generated(one: dict[str, Any], other: dict[str, Any]) -> set[tuple[str, str]]:
+    """Return object and key of the values of Secrets that differ between the same step of two runs."""
+    return {
+        (name, key)
+        for name, secret in one.items()
+        if name.startswith("secrets ")
+        for key, value in (secret.get("data") or {}).items()
+        if name in other and (other[name].get("data") or {}).get(key, value) != value
+    }
+
+
+def hide_generated(
+    snapshot: dict[str, Any], generated: set[tuple[str, str]], values: dict[tuple[str, str], list[str]]
+) -> dict[str, Any]:
+    """Replace generated values by which value they are; `values` are those that the run has had so far."""
+    shown = dict(snapshot)
+    for name, key in generated:
+        data = (shown.get(name) or {}).get("data") or {}
+        if key in data:
+            seen = values.setdefault((name, key), [])
+            if data[key] not in seen:
+                seen.append(data[key])
+            shown[name] = {**shown[name], "data": {**data, key: f"<generated value {1 + seen.index(data[key])}>"}}
+    return shown
 
 
 def _note_addresses(entry: Entry, audit: Audit) -> None:
