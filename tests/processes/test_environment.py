@@ -62,6 +62,38 @@ async def test_the_environment_has_values_and_references(cluster: ProcessCluster
 
 
 @shared
+async def test_the_environment_has_the_services_of_the_namespace(cluster: ProcessCluster) -> None:
+    ports = [{"name": "http", "port": 8080}, {"name": "admin", "port": 9090}]
+    for name, address in (("my-shop", {}), ("headless", {"clusterIP": "None"})):
+        service = {"metadata": {"name": name}, "spec": {"ports": ports, **address}}
+        await cluster.client.create(Unstructured({"apiVersion": "v1", "kind": "Service", **service}))
+    address = (await cluster.client.get("services", "my-shop"))["spec"]["clusterIP"]
+    await cluster.create("linked", {"args": ["env"]}, restartPolicy="Never")
+    await cluster.create("unlinked", {"args": ["env"]}, restartPolicy="Never", enableServiceLinks=False)
+
+    await cluster.wait("linked", has_phase("Succeeded"))
+    await cluster.wait("unlinked", has_phase("Succeeded"))
+
+    found = dict(line.split("=", 1) for line in cluster.log("linked").splitlines())
+    assert {name: value for name, value in found.items() if name.startswith(("MY_SHOP", "HEADLESS"))} == {
+        "MY_SHOP_SERVICE_HOST": address,
+        "MY_SHOP_SERVICE_PORT": "8080",
+        "MY_SHOP_SERVICE_PORT_HTTP": "8080",
+        "MY_SHOP_SERVICE_PORT_ADMIN": "9090",
+        "MY_SHOP_PORT": f"tcp://{address}:8080",
+        "MY_SHOP_PORT_8080_TCP": f"tcp://{address}:8080",
+        "MY_SHOP_PORT_8080_TCP_PROTO": "tcp",
+        "MY_SHOP_PORT_8080_TCP_PORT": "8080",
+        "MY_SHOP_PORT_8080_TCP_ADDR": address,
+        "MY_SHOP_PORT_9090_TCP": f"tcp://{address}:9090",
+        "MY_SHOP_PORT_9090_TCP_PROTO": "tcp",
+        "MY_SHOP_PORT_9090_TCP_PORT": "9090",
+        "MY_SHOP_PORT_9090_TCP_ADDR": address,
+    }
+    assert "MY_SHOP" not in cluster.log("unlinked")
+
+
+@shared
 async def test_a_missing_reference_holds_a_container_until_it_exists(cluster: ProcessCluster) -> None:
     env = [{"name": "COLOR", "valueFrom": {"configMapKeyRef": {"name": "late", "key": "color"}}}]
     await cluster.create("p", {"args": ["echo $COLOR"], "env": env}, restartPolicy="Never")

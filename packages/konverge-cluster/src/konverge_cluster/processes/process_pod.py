@@ -240,7 +240,9 @@ class ProcessPod:
     async def _environment(self, spec: Any, image: LocalImage, facts: PodFacts, sources: Sources) -> dict[str, str]:
         known = _known(facts)
         own = {name: expand(value, known) for name, value in image.env.items()}
-        return await resolve_environment(spec, facts, sources, {**self.sandbox.base_environment(spec), **own})
+        links = await sources.service_variables() if facts.pod["spec"].get("enableServiceLinks", True) else {}
+        base = {**links, **self.sandbox.base_environment(spec), **own}
+        return await resolve_environment(spec, facts, sources, base)
 
     def _fail_creation(self, container: ProcessContainer, message: str) -> None:
         if container.state.message != message:

@@ -13,15 +13,17 @@ from decimal import Decimal
 from typing import Any, Final
 
 from konverge.errors import KonvergeError
-from konverge.k8s.core.v1 import ConfigMap, PersistentVolumeClaim, Secret
+from konverge.k8s.core.v1 import ConfigMap, PersistentVolumeClaim, Secret, Service
 from konverge.objects import Quantity, Unstructured, kind_of
 from konverge.reconcile import Context
+from konverge_cluster.processes.service_links import service_variables
 
 __all__ = ["CLAIMS", "CONFIG_MAPS", "SECRETS", "MissingSource", "PodFacts", "Sources", "Token", "claim_name"]
 
 CONFIG_MAPS: Final = kind_of(ConfigMap)
 SECRETS: Final = kind_of(Secret)
 CLAIMS: Final = kind_of(PersistentVolumeClaim)
+SERVICES: Final = kind_of(Service)
 _SUBSCRIPT: Final = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
 _TOKEN_SECONDS: Final = 3600
 _RENEWED_SHARE: Final = 0.8
@@ -122,6 +124,10 @@ class Sources:
         if found is None:
             return _missing(f'secret "{name}" not found', optional=optional)
         return {key: base64.b64decode(value) for key, value in (found.get("data") or {}).items()}
+
+    async def service_variables(self) -> dict[str, str]:
+        """Return the environment variables for the Services of the pod's namespace."""
+        return service_variables(await self._ctx.list(SERVICES))
 
     async def bound_volume(self, name: str) -> str:
         """Return the name of the volume that a claim is bound to.
