@@ -41,6 +41,7 @@ LAYERS: dict[str, list[set[str]]] = {
         {"volumes"},
         {"workloads", "garbage", "namespaces", "nodes", "credentials"},
         {"processes", "node_lifecycle", "taint_eviction", "pod_gc"},
+        {"pod_streams"},
         {"embedded_cluster"},
         {"testing"},
         {"cli", "__init__"},

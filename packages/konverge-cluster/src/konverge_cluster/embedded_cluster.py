@@ -25,6 +25,7 @@ from konverge_cluster.namespaces import namespace_controllers
 from konverge_cluster.node_lifecycle import node_lifecycle_controllers
 from konverge_cluster.nodes import Behavior, SimulatedNodes
 from konverge_cluster.pod_gc import pod_gc_controller
+from konverge_cluster.pod_streams import pod_stream_handlers
 from konverge_cluster.processes.networks import LoopbackNetwork
 from konverge_cluster.processes.runtime import Processes
 from konverge_cluster.processes.service_proxy import ServiceProxy
@@ -70,6 +71,7 @@ class EmbeddedCluster:
         self.nodes.program(*behaviors)
         self.runtime = runtime
         self.service_proxy: ServiceProxy | None = None
+        self.server.api.actions |= pod_stream_handlers(runtime)
         if runtime is not None:
             runtime.api_server = self._address
             self.nodes.use_runtime(runtime)

@@ -6,7 +6,7 @@ This module reads requests from sockets, authenticates them and writes responses
    another name is rejected, which prevents DNS rebinding: a page in a browser cannot reach the server under a name that
    resolves to this address.
 2. A body over the limit is rejected as soon as its size is known, and a body that does not arrive in time is rejected.
-3. A watch is written event by event; the watch ends when the client disconnects.
+3. A watch is written event by event; the watch ends when the client disconnects. So does what a WebSocket serves.
 4. `stop` takes at most a few seconds, even if clients keep idle connections, do not read, or do not close.
 """
 
@@ -16,19 +16,20 @@ import asyncio
 import contextlib
 import ipaddress
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 from urllib.parse import parse_qsl
 
-from aiohttp import web
+from aiohttp import WSMsgType, web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from konverge.errors import TransportError
 from konverge.listener import Listener
 from konverge.wire.messages import Request
 from konverge_cluster.api import status_errors
 from konverge_cluster.api.authorization import ADMIN, ANONYMOUS, UserInfo
 from konverge_cluster.api.bodies import BODY_LIMIT
-from konverge_cluster.api.responses import Response, error_response
+from konverge_cluster.api.responses import Response, ServeWebSocket, error_response
 from konverge_cluster.authentication.authenticator import Authenticator
 
 __all__ = ["HttpServer"]
@@ -37,6 +38,10 @@ Handler = Callable[[Request, UserInfo], Awaitable[Response]]
 
 _BODY_TIMEOUT: Final = 60.0
 _SHUTDOWN_TIMEOUT: Final = 1.0
+_MESSAGE_BYTES: Final = 1 << 20
+_LINE_BYTES: Final = 1 << 20
+"""The limit of Go's HTTP server; the arguments of a command are in the URL."""
+
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 
 
@@ -72,7 +77,9 @@ class HttpServer:
 
     async def start(self, address: str = "127.0.0.1", port: int = 0) -> None:
         """Start to listen; port 0 selects a free port."""
-        self._server = web.Server(self._handle_request, handler_cancellation=True, access_log=None)
+        self._server = web.Server(
+            self._handle_request, handler_cancellation=True, access_log=None, max_line_size=_LINE_BYTES
+        )
         self._listener = await Listener.open(self._server, address, port, ssl=self._tls, backlog=1024)
         self.address, self.port = self._listener.address, self._listener.port
 
@@ -102,6 +109,8 @@ class HttpServer:
         except status_errors.StatusError as error:
             return _to_web_response(error_response(error))
         response = await self._handle(_to_request(request, body), user)
+        if response.websocket is not None:
+            return await _serve_websocket(request, response.headers, response.websocket)
         if response.stream is None:
             return _to_web_response(response)
         return await _stream_response(request, response)
@@ -204,3 +213,40 @@ async def _stream_response(request: web.BaseRequest, response: Response) -> web.
     finally:
         await response.close()
     return web_response
+
+
+async def _serve_websocket(
+    request: web.BaseRequest, headers: Mapping[str, str], serve: ServeWebSocket
+) -> web.WebSocketResponse:
+    response = web.WebSocketResponse(protocols=(headers["sec-websocket-protocol"],), max_msg_size=_MESSAGE_BYTES)
+    await response.prepare(request)
+    try:
+        await serve(_WebSocket(response))
+    finally:
+        await response.close()
+    return response
+
+
+class _WebSocket:
+    """The server's side of a WebSocket; a message of the client that is too long closes it."""
+
+    def __init__(self, response: web.WebSocketResponse) -> None:
+        self._response = response
+        self.protocol = response.ws_protocol or ""
+
+    async def send(self, message: bytes) -> None:
+        try:
+            await self._response.send_bytes(message)
+        except (ConnectionError, RuntimeError) as error:
+            raise TransportError("the client has closed the connection") from error
+
+    async def receive(self) -> bytes | None:
+        message = await self._response.receive()
+        if message.type is WSMsgType.TEXT:
+            text: str = message.data
+            return text.encode()
+        content: bytes | None = message.data if message.type is WSMsgType.BINARY else None
+        return content
+
+    async def close(self) -> None:
+        await self._response.close()

@@ -6,22 +6,28 @@ A response has either a complete body or a stream of chunks. It can be read in t
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import msgspec
 
+from konverge.wire.messages import WebSocket
 from konverge_cluster.api.bodies import JSON
 from konverge_cluster.api.status_errors import StatusError
 
-__all__ = ["Response", "error_response", "json_response", "text_response"]
+__all__ = ["Response", "ServeWebSocket", "error_response", "json_response", "text_response", "upgrade_response"]
+
+ServeWebSocket: TypeAlias = Callable[[WebSocket], Coroutine[Any, Any, None]]
 
 
 class Response:
-    """A response: status, headers in lower case, warnings, and a complete or a streamed body."""
+    """A response: status, headers in lower case, warnings, and a complete or a streamed body.
 
-    __slots__ = ("body", "headers", "status", "stream", "warnings")
+    A response of status 101 has a function instead that serves the WebSocket to which the request is upgraded.
+    """
+
+    __slots__ = ("body", "headers", "status", "stream", "warnings", "websocket")
 
     def __init__(
         self,
@@ -35,6 +41,7 @@ class Response:
         self.headers: dict[str, str] = dict(headers) if headers else {}
         self.stream = stream
         self.warnings: tuple[str, ...] = ()
+        self.websocket: ServeWebSocket | None = None
 
     async def read(self) -> bytes:
         """Return the complete body; read a stream to its end."""
@@ -78,4 +85,11 @@ def text_response(status: int, text: str) -> Response:
 def error_response(error: StatusError) -> Response:
     response = json_response(error.code, error.status)
     response.headers.update(error.headers)
+    return response
+
+
+def upgrade_response(protocol: str, serve: ServeWebSocket) -> Response:
+    """Return the response that upgrades a request to a WebSocket of a subprotocol."""
+    response = Response(101, headers={"sec-websocket-protocol": protocol})
+    response.websocket = serve
     return response

@@ -47,7 +47,7 @@ class ContainerHooks:
 
 @dataclass
 class _Run:
-    """A process of the container. `grace` is set once it is being stopped."""
+    """A process of the container. `grace` is set once it is being stopped, `stdin` if it can be attached to."""
 
     command: Command
     running: Running
@@ -56,7 +56,13 @@ class _Run:
     hook_done: bool = False
     grace: float | None = None
     failure: tuple[str, str] | None = None  # why the node ended it: reason and message
+    stdin: int | None = None
     tasks: tuple[asyncio.Task[None], ...] = ()
+
+    def close_stdin(self) -> None:
+        if self.stdin is not None:
+            os.close(self.stdin)
+            self.stdin = None
 
 
 class ProcessContainer:
@@ -98,6 +104,16 @@ class ProcessContainer:
         return self._run.running.pid if self._run is not None else 0
 
     @property
+    def stdin(self) -> int | None:
+        """The descriptor of its standard input, None if it has none."""
+        return self._run.stdin if self._run is not None else None
+
+    def detach(self, run: int) -> None:
+        """Close the standard input of a run if only one client may write to it (stdinOnce)."""
+        if self._run is not None and self.state.restarts == run and self._spec.get("stdinOnce"):
+            self._run.close_stdin()
+
+    @property
     def next_run(self) -> int:
         """The number of restarts that the next run will have."""
         ended = self.state.terminated is not None or self.state.last_terminated is not None
@@ -108,11 +124,15 @@ class ProcessContainer:
     async def start(self, command: Command, image: LocalImage, now: datetime) -> None:
         """Start a run; the state becomes running, or terminated if the program cannot be executed."""
         self._image = image
-        running = self._sandbox.start(command, self._hooks.changed)
+        reader, writer = os.pipe2(os.O_CLOEXEC) if self._spec.get("stdin") else (None, None)
+        running = self._sandbox.start(command, self._hooks.changed, stdin=reader)
+        if reader is not None:
+            os.close(reader)
         await running.started
         self.state = self.state.start(now)
         self._remove_old_logs()
-        run = self._run = _Run(command, running)
+        run = self._run = _Run(command, running, stdin=writer)
+        running.exited.add_done_callback(lambda _: run.close_stdin())
         if running.exit is None or not running.exit.error:
             self._hooks.event(PodEvent("Started", "Container started"))
             run.tasks = (self._hooks.spawn(self._accompany(run)),)

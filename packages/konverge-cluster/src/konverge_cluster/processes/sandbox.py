@@ -260,9 +260,9 @@ class Sandbox:
         extra = self._surroundings(command, container["name"], user)
         return replace(command, root=str(root), mounts=[*extra, *mounts])
 
-    def start(self, command: Command, changed: Callable[[], None]) -> Running:
-        """Start a container."""
-        return self.supervisor.run(command, changed=changed)
+    def start(self, command: Command, changed: Callable[[], None], *, stdin: int | None = None) -> Running:
+        """Start a container; None is an empty standard input."""
+        return self.supervisor.run(command, () if stdin is None else (stdin,), changed=changed)
 
     def execute(
         self, command: Command, argv: Sequence[str], *, pid: int, descriptors: Sequence[int], tty: bool = False

@@ -19,6 +19,7 @@ from konverge.client.access.credentials import StaticCredentials
 from konverge.client.caller import Observer, WriteGuard
 from konverge.client.client import Client, IssuedToken
 from konverge.client.collections import Collection
+from konverge.client.commands import ExecResult
 from konverge.client.connection.limits import Limits
 from konverge.client.discovery import ApiResource, Discovery
 from konverge.client.impersonation import Impersonation
@@ -39,6 +40,7 @@ __all__ = [
     "ClientOptions",
     "Collection",
     "Discovery",
+    "ExecResult",
     "HttpTransport",
     "Impersonation",
     "InProcessTransport",

@@ -17,9 +17,17 @@ from random import Random, getrandbits
 from typing import TypeAlias
 
 from konverge.client.retry import RetryMode, RetryPolicy
-from konverge.errors import KonvergeError, WriteRefused
+from konverge.errors import KonvergeError, TransportError, WriteRefused
 from konverge.telemetry import RequestRecord
-from konverge.wire import Request, Response, Transport, error_from_response, warning_texts
+from konverge.wire import (
+    Request,
+    Response,
+    Transport,
+    WebSocket,
+    WebSocketTransport,
+    error_from_response,
+    warning_texts,
+)
 
 __all__ = ["Caller", "Observer", "RequestInfo", "WriteGuard"]
 
@@ -117,6 +125,30 @@ class Caller:
         """Send a request and return the open response, whose body is read in chunks; the user of it closes it."""
         return (await self._send_with_retries(request, info, RetryMode.IDEMPOTENT))[0]
 
+    async def open_websocket(self, request: Request, info: RequestInfo, protocols: tuple[str, ...]) -> WebSocket:
+        """Send a request once and return the connection that it is upgraded to. It counts as a write.
+
+        Raises: as `call`; TypeError when the transport cannot open WebSockets.
+        """
+        if not isinstance(self.transport, WebSocketTransport):
+            raise TypeError(f"{info}: {type(self.transport).__name__} cannot open WebSockets")
+        request = self._check_guard(request, info, writes=True)
+        started, begin = time.time(), time.perf_counter()
+        status, error = 0, ""
+        try:
+            opened = await self.transport.open_websocket(request, protocols)
+            if isinstance(opened, WebSocket):
+                status = 101
+                return opened
+            status = opened.status
+            await self._read_response(dataclasses.replace(request, stream=False), opened, info)
+            raise TransportError(f"{info}: the server did not upgrade the connection")
+        except BaseException as failure:
+            error = type(failure).__name__
+            raise
+        finally:
+            self._notify(info, status, started, time.perf_counter() - begin, 1, error)
+
     async def _send_with_retries(self, request: Request, info: RequestInfo, retry: RetryMode) -> tuple[Response, bytes]:
         loop = asyncio.get_running_loop()
         end = math.inf if request.timeout is None else loop.time() + request.timeout
@@ -158,8 +190,8 @@ class Caller:
             return response, body
         raise error_from_response(response.status, response.headers, body, verb=info.verb, kind=info.kind, key=info.key)
 
-    def _check_guard(self, request: Request, info: RequestInfo) -> Request:
-        if self._guard is None or request.method == "GET":
+    def _check_guard(self, request: Request, info: RequestInfo, *, writes: bool = False) -> Request:
+        if self._guard is None or (request.method == "GET" and not writes):
             return request
         left = self._guard()
         if left <= 0:

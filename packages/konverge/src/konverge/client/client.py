@@ -6,11 +6,13 @@ The verbs that read are in `Reader`, together with the rules for kinds and names
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
 from konverge.client.access.config import ClientConfig, load_config
 from konverge.client.caller import Observer, RequestInfo, WriteGuard
+from konverge.client.commands import OUTPUT_LIMIT, ExecResult, exec_query, run_command
 from konverge.client.reader import ClientOptions, Reader
 from konverge.client.retry import RetryMode, RetryPolicy
 from konverge.client.selectors import Fields, Labels, field_text, label_text
@@ -340,6 +342,32 @@ class Client(Reader):
         path = object_path(_POD, key, subresource="eviction")
         request = self._request("POST", path, query=_dry_run(self.options.dry_run), body=encode(eviction))
         await self._call(request, "evict", _POD, key, retry=RetryMode.NEVER)
+
+    async def exec(
+        self,
+        pod: str | Key,
+        command: Sequence[str],
+        *,
+        namespace: str | None = None,
+        container: str = "",
+        stdin: bytes | None = None,
+        output_limit: int = OUTPUT_LIMIT,
+    ) -> ExecResult:
+        """Run a command in a container and return its output and exit code, whatever the code is.
+
+        `stdin` is its standard input, which is then closed. All of it must be done within the timeout of the client
+        (`client.using(timeout=600)`). The command is never started twice. It counts as a write for the write guard.
+
+        Raises: ServerError when the command cannot be started, DecodeError when the output is longer than
+        `output_limit` bytes, TransportError when the connection is cut or the time is up.
+        """
+        if isinstance(command, str) or not command:
+            raise TypeError(f'exec: expected a list of words such as ["sh", "-c", "date"], got {command!r:.100}')
+        key = resolve_key(_POD, pod, namespace, self.options.namespace)
+        query = exec_query(command, container, stdin=stdin is not None)
+        request = self._request("GET", object_path(_POD, key, subresource="exec"), query=query, stream=True)
+        info = RequestInfo("exec in", _POD.kind, str(key))
+        return await run_command(self._caller, request, info, stdin, limit=output_limit)
 
     async def write_subresource(
         self, obj: AnyObject, subresource: str, body: Any, *, method: Literal["POST", "PUT"] = "POST"

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import dataclasses
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from konverge.errors import TransportError
-from konverge.wire.messages import Request, Response
+from konverge.wire.messages import Request, Response, WebSocket
 
 __all__ = ["InProcessTransport"]
 
 T = TypeVar("T")
+
+ServeWebSocket: TypeAlias = Callable[[WebSocket], Coroutine[Any, Any, None]]
+"""Serves a connection that the server has upgraded, until one side closes it."""
+
+_PENDING_MESSAGES: Final = 8
 
 
 class InProcessTransport:
@@ -45,6 +52,15 @@ class InProcessTransport:
                 raise
             raise _timeout_error(request, "no response") from error
         return response if request.stream else _TimedResponse(response, request, end)
+
+    async def open_websocket(self, request: Request, protocols: tuple[str, ...]) -> WebSocket | Response:
+        """Upgrade a request to one of the subprotocols; return the response if the server refuses."""
+        upgrade = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-protocol": ", ".join(protocols)}
+        response = await self.send(dataclasses.replace(request, stream=True, headers={**request.headers, **upgrade}))
+        serve: ServeWebSocket | None = getattr(response, "websocket", None)
+        if serve is None:
+            return response
+        return _Connection(serve, response.headers.get("sec-websocket-protocol", "")).client
 
     async def close(self) -> None:
         """Reject all further requests."""
@@ -98,6 +114,81 @@ class _TimedResponse:
             if not limit.expired():
                 raise
             raise _timeout_error(self._request, "no complete response") from error
+
+
+class _Connection:
+    """A WebSocket inside of this process. It is cut, as a socket is, when the server fails or a side closes it."""
+
+    def __init__(self, serve: ServeWebSocket, protocol: str) -> None:
+        to_server, to_client = _Messages(), _Messages()
+        self._serve = serve
+        self._directions = (to_server, to_client)
+        self.client = _Side(self, protocol, to_server, to_client)
+        self._task = asyncio.get_running_loop().create_task(self._run(_Side(self, protocol, to_client, to_server)))
+
+    async def _run(self, server: _Side) -> None:
+        try:
+            await self._serve(server)
+        finally:
+            await self._end()
+
+    async def _end(self) -> None:
+        for direction in self._directions:
+            await direction.close()
+
+    async def close(self) -> None:
+        """Close both directions, and wait until the server has ended."""
+        await self._end()
+        if self._task is not asyncio.current_task():
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+
+class _Messages:
+    """The messages in one direction; the sender waits while too many of them are unread."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[bytes] = deque()
+        self._closed = False
+        self._changed = asyncio.Condition()
+
+    async def put(self, message: bytes) -> None:
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._closed or len(self._waiting) < _PENDING_MESSAGES)
+            if self._closed:
+                raise TransportError("the connection is closed")
+            self._waiting.append(message)
+            self._changed.notify_all()
+
+    async def get(self) -> bytes | None:
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._closed or bool(self._waiting))
+            self._changed.notify_all()
+            return self._waiting.popleft() if self._waiting else None
+
+    async def close(self) -> None:
+        async with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+
+@dataclasses.dataclass
+class _Side:
+    """One side of a connection."""
+
+    connection: _Connection
+    protocol: str
+    outgoing: _Messages
+    incoming: _Messages
+
+    async def send(self, message: bytes) -> None:
+        await self.outgoing.put(message)
+
+    async def receive(self) -> bytes | None:
+        return await self.incoming.get()
+
+    async def close(self) -> None:
+        await self.connection.close()
 
 
 def _timeout_error(request: Request, what: str) -> TransportError:

@@ -18,7 +18,8 @@ import asyncio
 import io
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 from weakref import WeakSet
@@ -38,7 +39,7 @@ from konverge.client.connection.proxies import ProxyRoute
 from konverge.client.connection.sockets import set_keep_alive
 from konverge.client.connection.tls_buffers import limit_read_buffer
 from konverge.errors import TransportError
-from konverge.wire.messages import Request, Response
+from konverge.wire.messages import BufferedResponse, Request, Response, WebSocket
 from konverge.wire.paths import request_target
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ _LARGE_BODY = 1 << 20
 """The library logs a warning for a larger body unless it is a file object."""
 
 _HEADER_BYTES = 64 << 10
+_REFUSAL_BYTES = 1 << 20
+_MESSAGE_BYTES = 16 << 20
 _WHILE_CONNECTING = "while connecting"
 _CLOSED = "the transport is closed"
 
@@ -68,6 +71,14 @@ class _NoResponse(Exception):
     def __init__(self, reason: str, *, sent: bool) -> None:
         super().__init__(reason)
         self.sent = sent
+
+
+class _Refused(Exception):
+    """The server has refused an upgrade; the library would drop the body of its response."""
+
+    def __init__(self, response: BufferedResponse) -> None:
+        super().__init__(response.status)
+        self.response = response
 
 
 class HttpTransport:
@@ -94,7 +105,7 @@ class HttpTransport:
         self._calls: aiohttp.ClientSession | None = None
         self._streams: aiohttp.ClientSession | None = None
         # Cut on close: the library would let their readers wait for ever.
-        self._open: WeakSet[_HttpResponse] = WeakSet()
+        self._open: WeakSet[_HttpResponse | _HttpWebSocket] = WeakSet()
         self._closed = False
         self._completed = self._failed = self._renewed = 0
 
@@ -104,14 +115,34 @@ class HttpTransport:
 
     async def send(self, request: Request) -> Response:
         """Send a request and return when the headers of its response have arrived."""
+        end = self._end(request)
+        response = await self._count(request, end, lambda: self._send(request))
+        wrapped = _HttpResponse(self, request, response, end)
+        if not response.content.is_eof():
+            self._open.add(wrapped)
+        return wrapped
+
+    async def open_websocket(self, request: Request, protocols: tuple[str, ...]) -> WebSocket | Response:
+        """Upgrade a request to one of the subprotocols; return the response if the server refuses."""
+        opened = await self._count(request, self._end(request), lambda: self._upgrade(request, protocols))
+        if isinstance(opened, BufferedResponse):
+            return opened
+        wrapped = _HttpWebSocket(self, request, opened)
+        self._open.add(wrapped)
+        return wrapped
+
+    def _end(self, request: Request) -> float | None:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._start(loop)
-        end = None if request.timeout is None else loop.time() + request.timeout
+        return None if request.timeout is None else loop.time() + request.timeout
+
+    async def _count(self, request: Request, end: float | None, work: Callable[[], Awaitable[T]]) -> T:
+        """Do the work of a request until its end, and count it."""
         try:
-            if end is not None and end <= loop.time():
+            if end is not None and end <= asyncio.get_running_loop().time():
                 raise self._error(request, "its timeout has passed already", sent=False)
-            response = await self._within(end, self._send(request))
+            result = await self._within(end, work())
         except DeadlineReached as reached:
             self._failed += 1
             raise self._timeout_error(request, reached) from None
@@ -119,10 +150,7 @@ class HttpTransport:
             self._failed += 1
             raise
         self._completed += 1
-        wrapped = _HttpResponse(self, request, response, end)
-        if not response.content.is_eof():
-            self._open.add(wrapped)
-        return wrapped
+        return result
 
     async def close(self) -> None:
         """Close all connections; safe to call twice. Responses that are still being read are aborted."""
@@ -202,6 +230,44 @@ class HttpTransport:
             )
         except _NoResponse as error:
             raise self._error(request, str(error), sent=error.sent) from error.__cause__
+        except _LIBRARY_ERRORS as error:
+            raise self._error(request, _describe_response_error(error)) from _root_cause(error)
+
+    async def _upgrade(
+        self, request: Request, protocols: tuple[str, ...]
+    ) -> aiohttp.ClientWebSocketResponse | BufferedResponse:
+        identity = await self._config.credentials.identity()
+        try:
+            return await self._upgrade_once(request, protocols, identity)
+        except _Refused as refused:
+            renewed = await self._config.credentials.renew(identity) if refused.response.status == 401 else None
+            if renewed is None:
+                return refused.response
+        self._renewed += 1
+        try:
+            return await self._upgrade_once(request, protocols, renewed)
+        except _Refused as refused:
+            return refused.response
+
+    async def _upgrade_once(
+        self, request: Request, protocols: tuple[str, ...], identity: Identity
+    ) -> aiohttp.ClientWebSocketResponse:
+        if self._closed or self._streams is None:
+            raise self._error(request, _CLOSED, sent=False)
+        try:
+            return await self._streams.ws_connect(
+                URL(self._server + request_target(request.path, request.query), encoded=True),
+                protocols=protocols,
+                headers=self._headers_of(request, identity),
+                max_msg_size=_MESSAGE_BYTES,
+                ssl=self._config.ssl_context(identity) or True,
+                server_hostname=self._config.tls.server_name,
+                proxy_headers=self._proxy.headers,
+            )
+        except _NoResponse as error:
+            raise self._error(request, str(error), sent=error.sent) from error.__cause__
+        except aiohttp.WSServerHandshakeError as error:
+            raise self._error(request, f"the upgrade failed: {error.message}") from None
         except _LIBRARY_ERRORS as error:
             raise self._error(request, _describe_response_error(error)) from _root_cause(error)
 
@@ -323,12 +389,55 @@ class _HttpResponse:
         )
 
 
+class _HttpWebSocket:
+    """An open WebSocket."""
+
+    def __init__(self, transport: HttpTransport, request: Request, websocket: aiohttp.ClientWebSocketResponse) -> None:
+        self._transport = transport
+        self._request = request
+        self._websocket = websocket
+        self.protocol = websocket.protocol or ""
+
+    async def send(self, message: bytes) -> None:
+        try:
+            await self._websocket.send_bytes(message)
+        except _LIBRARY_ERRORS as error:
+            raise self._transport._error(self._request, "the connection is closed") from _root_cause(error)
+
+    async def receive(self) -> bytes | None:
+        message = await self._websocket.receive()
+        if message.type is aiohttp.WSMsgType.BINARY:
+            content: bytes = message.data
+            return content
+        if message.type is aiohttp.WSMsgType.TEXT:
+            text: str = message.data
+            return text.encode()
+        if self._websocket.close_code in (aiohttp.WSCloseCode.OK, aiohttp.WSCloseCode.GOING_AWAY):
+            return None
+        raise self._transport._error(self._request, "the connection was cut")
+
+    def abort(self) -> None:
+        """Close the connection at once; a pending receive raises TransportError."""
+        response = self._websocket._response
+        _abort(response.connection)
+        response.close()
+
+    async def close(self) -> None:
+        with suppress(*_LIBRARY_ERRORS):
+            await self._websocket.close()
+
+
 class _SingleAttemptResponse(aiohttp.ClientResponse):
     """A response that replaces the errors after which the library would retry by one that it does not know."""
 
     async def start(self, connection: Connection) -> aiohttp.ClientResponse:
         try:
-            return await super().start(connection)
+            started = await super().start(connection)
+            if self.status != 101 and "upgrade" in self.request_info.headers:
+                body = await read_all(self.content.iter_any(), limit=_REFUSAL_BYTES)
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                raise _Refused(BufferedResponse(self.status, body, headers))
+            return started
         except BaseException as error:
             _abort(connection)
             if isinstance(error, _LIBRARY_ERRORS):

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
-__all__ = ["BufferedResponse", "Request", "Response", "Transport"]
+__all__ = ["BufferedResponse", "Request", "Response", "Transport", "WebSocket", "WebSocketTransport"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,4 +110,42 @@ class Transport(Protocol):
 
     async def close(self) -> None:
         """Close all connections; responses that are still open are aborted."""
+        ...
+
+
+@runtime_checkable
+class WebSocket(Protocol):
+    """A connection of binary messages in both directions. `protocol` is the subprotocol that the server chose."""
+
+    @property
+    def protocol(self) -> str: ...
+
+    async def send(self, message: bytes) -> None:
+        """Send a message; wait while the peer does not read.
+
+        Raises: TransportError when the connection is closed or cut.
+        """
+        ...
+
+    async def receive(self) -> bytes | None:
+        """Return the next message, None when the peer has closed the connection.
+
+        Raises: TransportError when the connection is cut.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close the connection; safe to call twice."""
+        ...
+
+
+@runtime_checkable
+class WebSocketTransport(Transport, Protocol):
+    """A transport that can also open WebSockets."""
+
+    async def open_websocket(self, request: Request, protocols: tuple[str, ...]) -> WebSocket | Response:
+        """Upgrade a request to one of the subprotocols; return the response if the server refuses.
+
+        Raises: TransportError without a response.
+        """
         ...

@@ -37,6 +37,7 @@ _SAMPLE_SECONDS: Final = 0.2
 _DRAIN_SECONDS: Final = 1.0
 _READ_BYTES: Final = 65536
 _START_ERROR: Final = 128
+_STREAMS: Final = 3
 
 
 class Shim:
@@ -44,7 +45,7 @@ class Shim:
 
     `spec` is what to run (see `konverge_cluster.processes.supervisors.Command`), `commands` the pipe from the
     supervisor (one byte is one signal), `reports` the socket to the runtime. `streams` are standard input, output and
-    error; without them the output goes to the log of the spec.
+    error. If there is only the first one, or none, the output goes to the log of the spec.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class Shim:
     def _start(self) -> str:
         """Start the first process; return what went wrong."""
         kernel.set_subreaper()
-        streams = self._streams or self._open_log()
+        streams = self._streams if len(self._streams) == _STREAMS else self._open_log()
         failure_reader, failure = os.pipe2(os.O_CLOEXEC)
         try:
             self._enter_namespaces()
@@ -109,7 +110,8 @@ class Shim:
             reader, writer = os.pipe2(os.O_CLOEXEC)
             self._outputs[reader] = OutputStream(name, log)
             written.append(writer)
-        return [os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), *written]
+        stdin = self._streams[0] if self._streams else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        return [stdin, *written]
 
     def _enter_namespaces(self) -> None:
         if not self._spec["root"]:
