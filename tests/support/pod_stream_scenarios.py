@@ -12,7 +12,7 @@ __all__ = ["SCENARIOS"]
 Answers = dict[str, Any]
 
 PODS = "/api/v1/namespaces/default/pods"
-LOG_OPTIONS = (
+LOG_OPTIONS: tuple[dict[str, str], ...] = (
     {},
     {"follow": "true"},
     {"previous": "true"},
@@ -30,7 +30,7 @@ LOG_OPTIONS = (
     {"tailLines": "-1", "limitBytes": "-7", "sinceSeconds": "0", "stream": "Stdout"},
     {"stream": "Stdout"},
 )
-EXEC_OPTIONS = ({}, {"command": "ls", "stdout": "true"}, {"container": "x"}, {"container": "i"})
+EXEC_OPTIONS: tuple[dict[str, str], ...] = ({}, {"command": "ls", "stdout": "true"}, {"container": "x"}, {"container": "i"})
 WEBSOCKET = (
     ("connection", "Upgrade"),
     ("upgrade", "websocket"),
