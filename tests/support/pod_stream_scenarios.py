@@ -30,7 +30,12 @@ LOG_OPTIONS: tuple[dict[str, str], ...] = (
     {"tailLines": "-1", "limitBytes": "-7", "sinceSeconds": "0", "stream": "Stdout"},
     {"stream": "Stdout"},
 )
-EXEC_OPTIONS: tuple[dict[str, str], ...] = ({}, {"command": "ls", "stdout": "true"}, {"container": "x"}, {"container": "i"})
+EXEC_OPTIONS: tuple[dict[str, str], ...] = (
+    {},
+    {"command": "ls", "stdout": "true"},
+    {"container": "x"},
+    {"container": "i"},
+)
 WEBSOCKET = (
     ("connection", "Upgrade"),
     ("upgrade", "websocket"),
