@@ -16,9 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from konverge.client import ExecResult
+from konverge.client import ExecResult, InProcessTransport
 from konverge.objects import Unstructured
 from konverge.testing import find_binaries
+from konverge.wire import Request, WebSocket
 from kubectl import Kubectl, Run
 from process_clusters import LIMIT, ProcessCluster, has_phase, is_ready, shared, status_of
 
@@ -279,3 +280,22 @@ async def test_the_client_runs_commands_and_reads_logs(cluster: ProcessCluster) 
     command = ["sh", "-c", "cat; echo error >&2; exit 4"]
     assert await cluster.client.exec("web", command, stdin=b"abc", container="c") == ExecResult(b"abc", b"error\n", 4)
     assert [line async for line in cluster.client.logs("web")] == [b"hello"]
+
+
+@shared
+async def test_clients_of_the_older_protocol(cluster: ProcessCluster) -> None:
+    await cluster.create("web", {"args": [SLEEP]})
+    await cluster.wait("web", is_ready)
+    transport = InProcessTransport(cluster.cluster.server.handle)
+    path = f"/api/v1/namespaces/{cluster.namespace}/pods/web/exec"
+    streams = (("stdin", "true"), ("stdout", "true"))
+    request = Request("GET", path, (*streams, ("command", "head"), ("command", "-n1")))
+    websocket = await transport.open_websocket(request, ("other", "v4.channel.k8s.io"))
+    assert isinstance(websocket, WebSocket)
+    assert websocket.protocol == "v4.channel.k8s.io"
+    await websocket.send(b"\x00one\ntwo\n")
+    async with asyncio.timeout(LIMIT):
+        assert await websocket.receive() == b"\x01one\n"
+        assert await websocket.receive() == b'\x03{"metadata":{},"status":"Success"}'
+        assert await websocket.receive() is None
+    await websocket.close()

@@ -61,6 +61,9 @@ def logs(cluster: AuthenticationCluster) -> Answers:
         for options in LOG_OPTIONS:
             reply = cluster.request("GET", f"{PODS}/{pod}/log?{urlencode(options)}")
             found[f"{pod} {options}"] = reply.masked
+    for accept in ("application/yaml", "application/json, */*"):
+        reply = cluster.request("GET", f"{PODS}/unbound/log", headers=(("accept", accept),))
+        found[f"accept {accept}"] = reply.masked
     found["POST"] = cluster.request("POST", f"{PODS}/lost/log").masked
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from typing import TypeAlias
 
 from konverge.wire.channels import Channel, pack_message
@@ -126,7 +127,8 @@ async def _attach(pod: ProcessPod, name: str, options: StreamOptions, websocket:
     lines = read_lines(path, LogOptions(follow=True), lambda: is_terminated(container, run), from_end=True)
 
     async def work() -> None:
-        await _send_lines(lines, options, websocket)
+        async with aclosing(lines):
+            await _send_lines(lines, options, websocket)
         await send_status(websocket, exit_status(0))
 
     stdin = container.stdin if options.stdin else None

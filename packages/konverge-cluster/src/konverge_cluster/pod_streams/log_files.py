@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -42,18 +42,19 @@ async def read_log(path: Path, options: LogOptions, is_terminated: Callable[[], 
     left = options.limit_bytes
     pending = bytearray()
     starts_line = True
-    async for line in read_lines(path, options, is_terminated):
-        if line is not None:
-            pending += line.time.encode() + b" " if options.timestamps and starts_line else b""
-            pending += line.output
-            starts_line = line.whole
-        if left is not None and len(pending) >= left:
-            break
-        if len(pending) >= _BLOCK or (line is None and pending):
-            left = None if left is None else left - len(pending)
-            yield bytes(pending)
-            pending.clear()
-            await asyncio.sleep(0)  # a client that reads fast must not hold up the others
+    async with aclosing(read_lines(path, options, is_terminated)) as lines:
+        async for line in lines:
+            if line is not None:
+                pending += line.time.encode() + b" " if options.timestamps and starts_line else b""
+                pending += line.output
+                starts_line = line.whole
+            if left is not None and len(pending) >= left:
+                break
+            if len(pending) >= _BLOCK or (line is None and pending):
+                left = None if left is None else left - len(pending)
+                yield bytes(pending)
+                pending.clear()
+                await asyncio.sleep(0)  # a client that reads fast must not hold up the others
     if pending:
         yield bytes(pending[:left])
 

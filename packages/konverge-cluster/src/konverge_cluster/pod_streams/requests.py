@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from konverge.wire.channels import V4_CHANNELS, V5_CHANNELS
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.authorization import check_authorized
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster
 from konverge_cluster.api.field_errors import FieldError, forbidden, invalid
@@ -165,11 +164,12 @@ def select_container(pod: Document, requested: str) -> str:
 def check_create(cluster: Cluster, call: Call) -> None:
     """Check that the user of a WebSocket may also create: its method is GET, but a command is no read.
 
-    Raises: StatusError 403.
+    Raises: StatusError 403. As on the real server its text has only the reason of the authorizer.
     """
     attributes = request_attributes(call.request, route(call.request.path), call.user)
-    if attributes.verb != "create":
-        check_authorized(cluster.authorizer, replace(attributes, verb="create"))
+    decision = cluster.authorizer.authorize(replace(attributes, verb="create"))
+    if not decision.allowed:
+        raise status_errors.forbidden("", "pods", call.name, decision.reason)
 
 
 def choose_protocol(call: Call) -> str:

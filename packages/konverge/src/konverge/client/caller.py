@@ -126,13 +126,12 @@ class Caller:
         return (await self._send_with_retries(request, info, RetryMode.IDEMPOTENT))[0]
 
     async def open_websocket(self, request: Request, info: RequestInfo, protocols: tuple[str, ...]) -> WebSocket:
-        """Send a request once and return the connection that it is upgraded to. It counts as a write.
+        """Send a request once and return the connection that it is upgraded to; `limit_write` has checked the guard.
 
         Raises: as `call`; TypeError when the transport cannot open WebSockets.
         """
         if not isinstance(self.transport, WebSocketTransport):
             raise TypeError(f"{info}: {type(self.transport).__name__} cannot open WebSockets")
-        request = self._check_guard(request, info, writes=True)
         started, begin = time.time(), time.perf_counter()
         status, error = 0, ""
         try:
@@ -190,8 +189,15 @@ class Caller:
             return response, body
         raise error_from_response(response.status, response.headers, body, verb=info.verb, kind=info.kind, key=info.key)
 
-    def _check_guard(self, request: Request, info: RequestInfo, *, writes: bool = False) -> Request:
-        if self._guard is None or (request.method == "GET" and not writes):
+    def _check_guard(self, request: Request, info: RequestInfo) -> Request:
+        return request if request.method == "GET" else self.limit_write(request, info)
+
+    def limit_write(self, request: Request, info: RequestInfo) -> Request:
+        """Return a request that counts as a write, limited to the time that the guard allows.
+
+        Raises: WriteRefused.
+        """
+        if self._guard is None:
             return request
         left = self._guard()
         if left <= 0:

@@ -54,6 +54,7 @@ async def run_command(
 
     Raises: as `Client.exec`.
     """
+    request = caller.limit_write(request, info)
     # Only v5 can close the standard input.
     protocols = (V5_CHANNELS, V4_CHANNELS) if stdin is None else (V5_CHANNELS,)
     try:

@@ -61,6 +61,7 @@ _LARGE_BODY = 1 << 20
 _HEADER_BYTES = 64 << 10
 _REFUSAL_BYTES = 1 << 20
 _MESSAGE_BYTES = 16 << 20
+_CLOSE_TIMEOUT = aiohttp.ClientWSTimeout(ws_close=1.0)
 _WHILE_CONNECTING = "while connecting"
 _CLOSED = "the transport is closed"
 
@@ -260,6 +261,7 @@ class HttpTransport:
                 protocols=protocols,
                 headers=self._headers_of(request, identity),
                 max_msg_size=_MESSAGE_BYTES,
+                timeout=_CLOSE_TIMEOUT,
                 ssl=self._config.ssl_context(identity) or True,
                 server_hostname=self._config.tls.server_name,
                 proxy_headers=self._proxy.headers,

@@ -176,6 +176,15 @@ async def test_it_counts_as_a_write() -> None:
     assert server.requests == []
 
 
+async def test_it_ends_when_the_write_guard_does_not_allow_more() -> None:
+    async def serve(websocket: WebSocket) -> None:
+        await websocket.receive()
+
+    with pytest.raises(TransportError, match=r"not done within 3 s"):
+        await Server(serve).client().with_write_guard(lambda: 3).exec("web", ["sleep", "60"])
+    assert asyncio.get_running_loop().time() == 3
+
+
 @pytest.mark.parametrize("command", ["date", [], ""])
 async def test_a_command_is_a_list_of_words(command: list[str]) -> None:
     with pytest.raises(TypeError, match=r"expected a list of words"):
