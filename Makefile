@@ -13,7 +13,7 @@ BENCH_STAMP := $(BENCH_VENV)/.installed
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types pyright vocabulary fast framework wheels contract cluster processes matrix dist \
 	control-plane generate golden fuzz faults campaigns interop bench-objects bench-client bench-controlplane bench-cluster \
-	bench-builtins bench-peers bench-cache bench-cache-events bench-controller bench-webapp pins clean
+	bench-builtins bench-authorization bench-peers bench-cache bench-cache-events bench-controller bench-webapp pins clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -146,6 +146,9 @@ bench-cluster: $(STAMP) ## the embedded cluster: time to a first ready Deploymen
 
 bench-builtins: $(STAMP) ## what built-in objects cost the embedded control plane
 	$(BIN)/python bench/bench_builtins.py
+
+bench-authorization: $(STAMP) ## what RBAC adds to a request of the embedded server
+	$(BIN)/python bench/bench_authorization.py
 
 bench-peers: $(BENCH_STAMP) ## build the peers of cache and controllers: client-go, controller-runtime (go), kube-rs (cargo)
 	cd bench/peers/client-go && go build -trimpath -o ../built/client-go .

@@ -24,6 +24,7 @@ EMPTY_NAMES = {"utils", "util", "helpers", "common", "base", "misc", "core", "to
 
 EXCEPTIONS: dict[str, str] = {
     "konverge_cluster/embedded_cluster.py:__init__": "the options of a whole cluster, all keyword-only and optional",
+    "konverge_cluster/embedded_server.py:__init__": "the options of a whole server, all keyword-only and optional",
 }
 """What may exceed a limit: "path:function" -> why."""
 

@@ -35,11 +35,12 @@ LAYERS: dict[str, list[set[str]]] = {
         {"cel", "webhook_client", "cron_schedules"},
         {"builtins"},
         {"crds", "webhooks", "pod_security", "bootstrap", "authentication"},
+        {"authorization"},
         {"http"},
         {"embedded_server"},
         {"clock", "pods_by_node", "server_messages", "status_writes"},
         {"volumes"},
-        {"workloads", "garbage", "namespaces", "nodes", "credentials"},
+        {"workloads", "garbage", "namespaces", "nodes", "role_aggregation", "credentials"},
         {"processes", "node_lifecycle", "taint_eviction", "pod_gc"},
         {"pod_streams"},
         {"embedded_cluster"},
@@ -59,7 +60,7 @@ MAY_IMPORT = {
 }
 """Which packages a package is built on."""
 
-API_SERVER = {part for layer in LAYERS["konverge_cluster"][:7] for part in layer}
+API_SERVER = {part for layer in LAYERS["konverge_cluster"][:8] for part in layer}
 API_SERVER_MAY_IMPORT = {"objects", "wire", "schema", "errors", "certificates", "listener", "client"}
 """What the API server needs of the framework: nothing of caches, queues, reconcilers, controllers and managers."""
 

@@ -1,8 +1,8 @@
 """Regenerate the data of the built-in kinds: `python tools/generate_builtins.py`, run by hand.
 
 All of it comes from a real Kubernetes. `tools/structs`, run in the Go module of the control plane's programs, prints
-how the Go types decode and encode JSON and protobuf. The API server provides discovery, the OpenAPI schemas and the
-columns of its tables.
+how the Go types decode and encode JSON and protobuf. The API server provides discovery, the OpenAPI schemas, the
+columns of its tables and the default roles.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ def main() -> None:
         discovery = [group for path in ("/api", "/apis") for group in _get(plane, path, accept=AGGREGATED)["items"]]
         resources = [_resource(plane, *each) for each in _served(discovery)]
         schemas = _schemas(plane)
+        roles = default_roles(plane)
     structs = _structs(resources)
     write(PROTOBUF_TYPES, protobuf_types(structs))
+    write(DATA / "builtin-roles.json.gz", roles)
     write(DATA / "builtin-discovery.json.gz", resources)
     write(DATA / "builtin-structs.json.gz", json_types(structs))
     write(DATA / "builtin-schemas.json.gz", _without_descriptions(schemas))
@@ -67,6 +69,15 @@ def _resource(plane: ControlPlane, group: str, version: str, resource: Any) -> d
         info["listKind"] = _get(plane, path)["kind"]
         info["columns"] = _get(plane, path, accept=TABLE)["columnDefinitions"]
     return info
+
+
+def default_roles(plane: ControlPlane) -> dict[str, list[Any]]:
+    """Return the roles and bindings that the API server creates when it starts, by plural."""
+    plurals = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
+    lists = {plural: _get(plane, f"/apis/rbac.authorization.k8s.io/v1/{plural}")["items"] for plural in plurals}
+    for item in (item for items in lists.values() for item in items):
+        item["metadata"] = _without(item["metadata"], "uid", "resourceVersion", "creationTimestamp", "managedFields")
+    return lists
 
 
 def _structs(resources: list[dict[str, Any]]) -> Any:

@@ -7,6 +7,7 @@ versions, times.
 from __future__ import annotations
 
 import asyncio
+import copy
 import http.client
 import itertools
 import json
@@ -20,6 +21,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from konverge.testing import ControlPlane
 from konverge.wire.messages import Request
+from konverge_cluster.api.authorization import ADMIN, AUTHENTICATED, UserInfo
 from konverge_cluster.embedded_server import EmbeddedServer
 
 Json = dict[str, Any]
@@ -56,6 +58,7 @@ class Api(ABC):
 
     def __init__(self) -> None:
         self.namespace = f"contract-{next(_counter)}"
+        self.impersonation: dict[str, str] = {}
 
     @abstractmethod
     def send(self, method: str, path: str, headers: dict[str, str], body: bytes) -> ApiResponse:
@@ -63,7 +66,7 @@ class Api(ABC):
 
     def request(self, method: str, path: str, body: Any = None, **headers: str) -> ApiResponse:
         """Send a request. A body that is neither str nor bytes is sent as JSON; headers are named with underscores."""
-        sent = {"accept": "application/json", "user-agent": "contract/1"}
+        sent = {"accept": "application/json", "user-agent": "contract/1", **self.impersonation}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         if body is None:
             content = b""
@@ -86,6 +89,12 @@ class Api(ABC):
         assert reply.status == 201, reply.body
         return dict(reply.json())
 
+    def as_user(self: A, name: str) -> A:
+        """Return the same server and namespace for an authenticated user without other groups."""
+        api = copy.copy(self)
+        api.impersonation = {"impersonate-user": name}
+        return api
+
     def watch(self, path: str, **query: Any) -> list[Json]:
         """Return the events of a watch that lasts a second."""
         wanted = {"watch": "1", "timeoutSeconds": "1", **query}
@@ -102,7 +111,13 @@ class EmbeddedApi(Api):
     def __init__(self, server: EmbeddedServer, runner: asyncio.Runner) -> None:
         super().__init__()
         self.server = server
+        self.user = ADMIN
         self._runner = runner
+
+    def as_user(self, name: str) -> EmbeddedApi:
+        api = copy.copy(self)
+        api.user = UserInfo(name, (AUTHENTICATED,))
+        return api
 
     def send(self, method: str, path: str, headers: dict[str, str], body: bytes) -> ApiResponse:
         url = urlsplit(path)
@@ -110,7 +125,7 @@ class EmbeddedApi(Api):
         return self._runner.run(self._send(Request(method, url.path, query, headers, body=body)))
 
     async def _send(self, request: Request) -> ApiResponse:
-        response = await self.server.handle(request)
+        response = await self.server.handle(request, self.user)
         return ApiResponse(response.status, response.headers, response.warnings, await response.read())
 
 

@@ -29,6 +29,7 @@ from konverge_cluster.pod_streams import pod_stream_handlers
 from konverge_cluster.processes.networks import LoopbackNetwork
 from konverge_cluster.processes.runtime import Processes
 from konverge_cluster.processes.service_proxy import ServiceProxy
+from konverge_cluster.role_aggregation import role_aggregation_controller
 from konverge_cluster.taint_eviction import taint_eviction_controller
 from konverge_cluster.volumes import create_default_class, provisioner_controllers, volume_controllers
 from konverge_cluster.workloads import workload_controllers
@@ -49,7 +50,7 @@ class EmbeddedCluster:
 
     `nodes` is the number of nodes. `behaviors` define how containers on them behave (`program` adds more at any time).
     `clock` is the wall clock in seconds. `seed` makes uids and generated names repeatable. `heartbeat` is the interval
-    in seconds at which nodes renew their leases, 0 for never. `feature_gates` are those of `EmbeddedServer`.
+    in seconds at which nodes renew their leases, 0 for never. `feature_gates` and `rbac` are those of `EmbeddedServer`.
     """
 
     def __init__(
@@ -63,9 +64,10 @@ class EmbeddedCluster:
         plain: bool = False,
         feature_gates: Iterable[str] = (),
         runtime: Processes | None = None,
+        rbac: bool = True,
     ) -> None:
         self.server = EmbeddedServer(
-            clock=clock, seed=seed, plain=plain, service_accounts=True, feature_gates=feature_gates
+            clock=clock, seed=seed, plain=plain, service_accounts=True, feature_gates=feature_gates, rbac=rbac
         )
         self.nodes = SimulatedNodes(self._own_client(), nodes=nodes, heartbeat=heartbeat, clock=clock)
         self.nodes.program(*behaviors)
@@ -142,6 +144,7 @@ class EmbeddedCluster:
         """Return the built-in controllers of this cluster; override it to leave some out, or to add others."""
         return (
             *namespace_controllers(root_ca=lambda: self.server.authority.certificate.decode(), clock=self._clock),
+            role_aggregation_controller(),
             *workload_controllers(clock=self._clock),
             *node_lifecycle_controllers(clock=self._clock, require_lease=not self._heartbeat),
             taint_eviction_controller(self._clock),

@@ -35,6 +35,7 @@ from konverge_cluster.authentication.openid import OpenId
 from konverge_cluster.authentication.reviews import TokenReviews, review_self
 from konverge_cluster.authentication.token_requests import TokenRequests
 from konverge_cluster.authentication.users import Users
+from konverge_cluster.authorization import enable_rbac, serve_reviews
 from konverge_cluster.bootstrap import bootstrap, store_server_service
 from konverge_cluster.builtins.addresses import StoredServiceIPs
 from konverge_cluster.builtins.admission import builtin_admission
@@ -76,6 +77,7 @@ class EmbeddedServer:
     the number of changes of each collection that a watch can start from. `service_accounts` rejects pods whose service
     account does not exist; this requires a controller that creates the accounts, as in `EmbeddedCluster`.
     `feature_gates` are enabled beside the defaults of 1.36; there is one, `MaxUnavailableStatefulSet`.
+    With `rbac` users have the rights that roles and bindings grant, otherwise all rights.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class EmbeddedServer:
         open_to_all: bool = False,
         service_accounts: bool = False,
         feature_gates: Iterable[str] = (),
+        rbac: bool = True,
     ) -> None:
         self.cluster = Cluster(storage=Storage(history=history), clock=clock, seed=seed)
         self._service_ips = StoredServiceIPs(self.cluster.storage)
@@ -98,11 +101,14 @@ class EmbeddedServer:
         self.cluster.admission.extend(builtin_admission(self.cluster, service_accounts=service_accounts))
         self.cluster.admission.append(WebhookAdmission(self.cluster, self.webhook_client))
         bootstrap(self.cluster)
+        if rbac:
+            enable_rbac(self.cluster)
         CustomResources(self.cluster, call_webhook=self.webhook_client.convert)
         self.api = ApiServer(self.cluster)
         self.api.decoders[PROTOBUF] = read_protobuf
         self.authenticator = Authenticator(self.cluster)
         self._serve_authentication()
+        serve_reviews(self.api)
         self._plain = plain
         self._open = open_to_all
         self._addresses: tuple[str, ...] = _ADDRESSES

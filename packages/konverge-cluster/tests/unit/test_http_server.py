@@ -56,12 +56,12 @@ async def status(asking: aiohttp.ClientSession, path: str = CONFIG_MAPS, **optio
 async def test_a_token_or_a_client_certificate_is_required() -> None:
     async with EmbeddedServer() as server:
         async with session(server) as asking:
-            assert await status(asking) == 401
+            assert await status(asking) == 403  # anonymous
             assert await status(asking, headers=bearer("wrong")) == 401
-            assert await status(asking, headers={"Authorization": "Basic eDp5"}) == 401
+            assert await status(asking, headers={"Authorization": "Basic eDp5"}) == 403
             assert await status(asking, headers=bearer(server.admin_token)) == 200
             assert await status(asking, "/readyz") == 200
-        pair = server.authority.sign("alice", groups=["devs"])
+        pair = server.authority.sign("alice", groups=["system:masters"])
         async with session(server, pair) as asking:
             assert await status(asking) == 200
         with pytest.raises(aiohttp.ClientError):

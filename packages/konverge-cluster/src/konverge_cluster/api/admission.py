@@ -21,7 +21,8 @@ class AdmissionRequest:
     """One write in admission. `object` is what will be stored; `mutate` may change it in place or replace it.
 
     `operation` is CREATE, UPDATE, DELETE or CONNECT. On DELETE `object` is None, on CREATE `old_object` is None. `name`
-    is "" while a generateName is not yet resolved. `warnings` are sent to the caller in order.
+    is "" while a generateName is not yet resolved. `verb` is that of the API call: an apply that creates an object is a
+    "patch". `warnings` are sent to the caller in order.
     """
 
     strategy: Strategy
@@ -35,6 +36,7 @@ class AdmissionRequest:
     dry_run: bool = False
     user: UserInfo = ADMIN
     warnings: list[str] = field(default_factory=list)
+    verb: str = ""
 
 
 class Admission(Protocol):

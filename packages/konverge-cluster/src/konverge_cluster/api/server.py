@@ -159,6 +159,8 @@ class ApiServer:
             raise status_errors.bad_request("name must be provided")
         verb = _verb(request.method, target, query)
         if verb in ("create", "deletecollection") and not target.namespace and strategy.info.kind.namespaced:
+            if "list" not in strategy.info.verbs:
+                raise status_errors.no_such_resource()
             raise PageNotFound if strategy.custom else status_errors.method_not_allowed()
         request = self._decode_body(request, strategy)
         view = negotiate(request.headers.get("accept", ""), custom=strategy.custom, collection=not target.name)

@@ -143,6 +143,7 @@ def admission_request(
         dry_run=options.dry_run,
         user=call.user,
         warnings=call.warnings,
+        verb=call.verb,
     )
 
 

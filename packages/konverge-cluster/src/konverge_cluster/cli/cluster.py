@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from konverge_cluster.nodes import Behavior
     from konverge_cluster.processes import Processes
 
-__all__ = ["cluster", "nodes", "print_event", "temporary_kubeconfig"]
+__all__ = ["cluster", "no_rbac", "nodes", "print_event", "temporary_kubeconfig"]
 
 _KUBECONFIG = Path("konverge.kubeconfig")
 
@@ -46,6 +46,9 @@ _behaves = option(
 )
 
 
+no_rbac = option("--no-rbac", is_flag=True, help="Allow every user everything, whatever roles there are.")
+
+
 @click.command(context_settings={"show_default": True})
 @option("--port", type=PORT, default=0, help="Port on loopback; 0 uses a free one.")
 @option("--nodes", "count", type=click.IntRange(0, 100), default=3, help="Number of nodes.")
@@ -53,17 +56,17 @@ _behaves = option(
     "--kubeconfig", type=click.Path(dir_okay=False, path_type=Path), default=_KUBECONFIG, help="Kubeconfig to write."
 )
 @_behaves
-@process_options.run
-@process_options.keep
+@process_options.runtime
 @option("--quiet", is_flag=True, help="Do not print events.")
+@no_rbac
 def cluster(
     port: int,
     count: int,
     kubeconfig: Path,
     behaviors: tuple[Behavior, ...],
-    tables: tuple[Path, ...],
-    keep: bool,
+    runtime: Processes | None,
     quiet: bool,
+    no_rbac: bool,
 ) -> None:
     """Start a cluster in this process: API server, built-in controllers and simulated nodes. Ctrl-C stops it.
 
@@ -73,8 +76,11 @@ def cluster(
 
     In another terminal: kubectl --kubeconfig konverge.kubeconfig get nodes
     """
-    runtime = process_options.runtime_from(tables, keep=keep)
-    asyncio.run(_cluster(port, count, kubeconfig, behaviors, runtime, quiet=quiet))
+    # Imported here because the other commands do not need the API server.
+    from konverge_cluster.embedded_cluster import EmbeddedCluster
+
+    new = EmbeddedCluster(nodes=count, behaviors=behaviors, runtime=runtime, rbac=not no_rbac)
+    asyncio.run(_cluster(new, port, kubeconfig, quiet=quiet))
     click.echo("stopped, nothing is left behind")
 
 
@@ -85,15 +91,13 @@ def cluster(
 @option("--context", help="Context of the kubeconfig.")
 @option("--nodes", "count", type=click.IntRange(1, 100), default=3, help="Number of nodes.")
 @_behaves
-@process_options.run
-@process_options.keep
+@process_options.runtime
 def nodes(
     kubeconfig: str | None,
     context: str | None,
     count: int,
     behaviors: tuple[Behavior, ...],
-    tables: tuple[Path, ...],
-    keep: bool,
+    runtime: Processes | None,
 ) -> None:
     """Run simulated nodes for a control plane that has none: pods become ready, but only images of `--run` run.
 
@@ -106,8 +110,6 @@ def nodes(
     from konverge.client import Client, load_config
     from konverge.manager.signals import stop_on_signals
     from konverge_cluster.nodes import SimulatedNodes
-
-    runtime = process_options.runtime_from(tables, keep=keep)
 
     async def run() -> None:
         config = load_config(kubeconfig=kubeconfig, context=context)
@@ -136,14 +138,10 @@ def _address(server: str) -> tuple[str, int] | None:
     return (found.hostname, found.port or 443) if found.hostname else None
 
 
-async def _cluster(
-    port: int, count: int, kubeconfig: Path, behaviors: tuple[Behavior, ...], runtime: Processes | None, *, quiet: bool
-) -> None:
+async def _cluster(new: EmbeddedCluster, port: int, kubeconfig: Path, *, quiet: bool) -> None:
     from konverge.manager.signals import stop_on_signals
-    from konverge_cluster.embedded_cluster import EmbeddedCluster
 
     stopped = asyncio.Event()
-    new = EmbeddedCluster(nodes=count, behaviors=behaviors, runtime=runtime)
     async with stop_on_signals(stopped.set), new as running:
         try:
             await running.listen(port=port)
@@ -153,7 +151,7 @@ async def _cluster(
             click.echo(f"API server   {running.server.url}")
             click.echo(f"nodes        {', '.join(running.nodes.nodes) or 'none'}")
             click.echo(f"kubeconfig   {kubeconfig}")
-            process_options.print_runtime(runtime)
+            process_options.print_runtime(running.runtime)
             click.echo(
                 f"try          kubectl --kubeconfig {kubeconfig} create deployment web --image=nginx:1.25 --replicas=3"
             )

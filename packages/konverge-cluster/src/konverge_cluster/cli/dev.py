@@ -17,10 +17,12 @@ from konverge.cli.child_processes import ChildProcess
 from konverge.cli.dev_address import DEV_KUBECONFIG
 from konverge.cli.options import PORT, option
 from konverge_cluster.cli import process_options
+from konverge_cluster.cli.cluster import no_rbac
 
 if TYPE_CHECKING:
     from konverge.client import Client
     from konverge_cluster.cli.live_table import View
+    from konverge_cluster.embedded_cluster import EmbeddedCluster
     from konverge_cluster.processes import Processes
 
 __all__ = ["DevProcess", "dev"]
@@ -38,11 +40,11 @@ _LOG_LINES = 10
 @option(
     "--kubeconfig", type=click.Path(dir_okay=False, path_type=Path), default=_KUBECONFIG, help="Kubeconfig to write."
 )
-@process_options.run
-@process_options.keep
+@process_options.runtime
 @option("--plain", is_flag=True, help="Print lines instead of tables; the default without a terminal.")
+@no_rbac
 def dev(
-    target: str, port: int, count: int, kubeconfig: Path, tables: tuple[Path, ...], keep: bool, plain: bool
+    target: str, port: int, count: int, kubeconfig: Path, runtime: Processes | None, plain: bool, no_rbac: bool
 ) -> None:
     """Run an operator with its webhooks and samples on a cluster in this process. Ctrl-C stops it.
 
@@ -51,15 +53,17 @@ def dev(
 
     Example: konverge dev konverge_operators.webapp
     """
+    # Imported here because the other commands do not need the API server.
     from konverge.cli.log_files import log_to_file
     from konverge_cluster.cli.dev_sources import folder_of
+    from konverge_cluster.embedded_cluster import EmbeddedCluster
 
     folder = folder_of(target)
-    runtime = process_options.runtime_from(tables, keep=keep)
     plain = plain or not sys.stdout.isatty()
     with TemporaryDirectory(prefix="konverge-dev-") as scratch, log_to_file(Path(scratch) / "cluster.log"):
         process = DevProcess(target, kubeconfig, None if plain else Path(scratch) / "operator.log")
-        asyncio.run(_dev(process, folder, kubeconfig, port=port, count=count, runtime=runtime))
+        new = EmbeddedCluster(nodes=count, runtime=runtime, rbac=not no_rbac)
+        asyncio.run(_dev(process, folder, kubeconfig, new, port=port))
     click.echo("stopped, nothing is left behind")
 
 
@@ -101,17 +105,13 @@ class DevProcess:
         return tuple(self.log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
 
 
-async def _dev(
-    process: DevProcess, folder: Path, kubeconfig: Path, *, port: int, count: int, runtime: Processes | None
-) -> None:
-    # Imported here because the other commands do not need the API server.
+async def _dev(process: DevProcess, folder: Path, kubeconfig: Path, new: EmbeddedCluster, *, port: int) -> None:
     from konverge.manager.signals import stop_on_signals
     from konverge_cluster.cli.cluster import temporary_kubeconfig
     from konverge_cluster.cli.live_table import open_view
-    from konverge_cluster.embedded_cluster import EmbeddedCluster
 
     stopped = asyncio.Event()
-    async with stop_on_signals(stopped.set), EmbeddedCluster(nodes=count, runtime=runtime) as running:
+    async with stop_on_signals(stopped.set), new as running:
         try:
             await running.listen(port=port)
         except OSError as error:
@@ -119,7 +119,7 @@ async def _dev(
         with temporary_kubeconfig(running, kubeconfig, operator=process.address):
             click.echo(f"API server   {running.server.url}")
             click.echo(f"kubeconfig   {kubeconfig}")
-            process_options.print_runtime(runtime)
+            process_options.print_runtime(running.runtime)
             click.echo(f"try          kubectl --kubeconfig {kubeconfig} get crds; {_why_command(kubeconfig)}")
             click.echo(f"watching     {folder}; Ctrl-C stops it.")
             with open_view(plain=process.log is None) as view:

@@ -1,10 +1,11 @@
-"""The options of commands that run containers as processes: `--run` and `--keep`."""
+"""The options of commands that run containers as processes: `--run` and `--keep`, together the runtime."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,9 +14,9 @@ from konverge.cli.options import option
 if TYPE_CHECKING:
     from konverge_cluster.processes import Processes
 
-__all__ = ["keep", "print_runtime", "run", "runtime_from"]
+__all__ = ["print_runtime", "runtime"]
 
-run = option(
+_run = option(
     "--run",
     "tables",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -23,10 +24,22 @@ run = option(
     metavar="IMAGES.yaml",
     help="Run containers as local processes: a table from images to programs (docs/process-nodes.md); may be repeated.",
 )
-keep = option("--keep", is_flag=True, help="Keep the files of processes: logs and volumes.")
+_keep = option("--keep", is_flag=True, help="Keep the files of processes: logs and volumes.")
 
 
-def runtime_from(tables: Sequence[Path], *, keep: bool) -> Processes | None:
+def runtime(command: Callable[..., None]) -> Callable[..., None]:
+    """Add both options to a command, which gets the argument `runtime`: None without any table."""
+
+    @_run
+    @_keep
+    @wraps(command)
+    def with_runtime(*, tables: tuple[Path, ...], keep: bool, **options: Any) -> None:
+        command(runtime=_runtime_from(tables, keep=keep), **options)
+
+    return with_runtime
+
+
+def _runtime_from(tables: Sequence[Path], *, keep: bool) -> Processes | None:
     """Return the runtime for tables of local images, None without any.
 
     Raises: click.BadParameter for an invalid table.
