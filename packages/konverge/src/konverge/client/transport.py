@@ -61,7 +61,7 @@ _LARGE_BODY = 1 << 20
 _HEADER_BYTES = 64 << 10
 _REFUSAL_BYTES = 1 << 20
 _MESSAGE_BYTES = 16 << 20
-_CLOSE_TIMEOUT = aiohttp.ClientWSTimeout(ws_close=1.0)
+_CLOSE_TIMEOUT = aiohttp.ClientWSTimeout(ws_close=1.0)  # pyright: ignore[reportCallIssue]
 _WHILE_CONNECTING = "while connecting"
 _CLOSED = "the transport is closed"
 
