@@ -14,7 +14,7 @@ from konverge.manager import Manager, Operator
 from konverge.objects import Unstructured, wall_clock
 from konverge.testing.virtual_time import START, VirtualTimeLoop
 from konverge_cluster.embedded_cluster import EmbeddedCluster
-from konverge_cluster.testing.operators import install_operator, whole_operator
+from konverge_cluster.testing.operators import install_operator, missing_declarations, whole_operator
 
 __all__ = ["TestCluster", "virtual_clock", "wall_clock"]
 
@@ -49,14 +49,17 @@ class TestCluster(EmbeddedCluster):
         An `Operator` is run whole: its CRDs and webhooks, with conversion, are installed first. Controllers run under
         `name`.
 
-        Raises: TypeError for an `Operator` together with anything else.
+        Raises: TypeError for an `Operator` together with anything else; AssertionError at the end of the block, when a
+        controller applied a kind that it does not declare.
         """
         operator = whole_operator(parts, name)
         if any(part is operator for part in parts):
             await install_operator(self.server, self.client(), operator)
         manager = operator.manager(self.operator_client(operator), **options)
-        async with manager.running():
+        async with manager.running() as running:
             yield manager
+            if found := missing_declarations(running):
+                raise AssertionError("; ".join(found))
 
     def operator_client(self, operator: Operator) -> Client:  # noqa: ARG002 - a cluster with RBAC needs it
         """Return the client that an operator runs with. The cluster has no RBAC, so it may do everything."""

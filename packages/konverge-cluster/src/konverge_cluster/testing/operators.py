@@ -7,10 +7,11 @@ from typing import Any, Final
 from konverge.client import Client
 from konverge.controller import Controller
 from konverge.manager import Operator
+from konverge.manager.running_manager import RunningManager
 from konverge.webhooks import Address, Webhooks, configurations_for
 from konverge_cluster.embedded_server import EmbeddedServer
 
-__all__ = ["install_operator", "whole_operator"]
+__all__ = ["install_operator", "missing_declarations", "whole_operator"]
 
 NAMESPACE: Final = "operators"
 """The namespace of the Service in the webhooks' configurations; neither needs to exist."""
@@ -39,3 +40,8 @@ async def install_operator(server: EmbeddedServer, client: Client, operator: Ope
             await client.apply(configuration, force=True)
     for crd in operator.crds(address):
         await client.apply(crd, force=True)
+
+
+def missing_declarations(running: RunningManager) -> tuple[str, ...]:
+    """Return a line for each kind that a controller applied and does not declare: RBAC would forbid it."""
+    return tuple(line for controller in running.controllers for line in controller.missing_declarations())

@@ -63,6 +63,13 @@ class Controller(Generic[T]):
             found.update(permissions_on(self.kind, ("update",), "finalizers"))
         return tuple(sorted(found))
 
+    def applied_kinds(self) -> frozenset[tuple[str, str]]:
+        """Return the kinds that generated RBAC rules allow to apply, as group and plural."""
+        permissions = self.permissions()
+        return frozenset(
+            (one.group, one.resource) for one in permissions if (one.subresource, one.verb) == ("", "patch")
+        )
+
     def options_of(self, trigger: Trigger) -> CacheOptions | None:
         """Return the cache options of a trigger's kind; those of a cluster-scoped kind name no namespaces."""
         if kind_of(trigger.kind).namespaced:

@@ -15,6 +15,7 @@ from konverge.errors import NotSynced
 from konverge.objects import AnyObject, Key, kind_of
 from konverge.queue import Priority, QueueStats, WorkQueue
 from konverge.reconcile import Journal, ReconcileDependencies
+from konverge.reconcile.declared import DeclaredKinds
 from konverge.reconcile.hot_loops import HotLoopDetector
 from konverge.telemetry import GenerationClock
 from konverge.triggers import CacheReader, EnqueueReason, Timer, Trigger, TriggerHandler
@@ -85,6 +86,7 @@ class RunningController(Generic[T]):
             notify_observed_generation=self._observe_generation,
             stopping=lambda: self.queue.closed,
             hot_loops=hot_loops,
+            declared=DeclaredKinds(name, controller.applied_kinds()),
         )
         self._observer = observer
         self._generations = GenerationClock()
@@ -158,6 +160,10 @@ class RunningController(Generic[T]):
                 await informer.synced.wait()
             while not (informer.synced.is_set() or informer.is_missing):  # noqa: ASYNC110 - it is rare, and ends soon
                 await asyncio.sleep(_READY_POLL)
+
+    def missing_declarations(self) -> tuple[str, ...]:
+        """Return a line for each kind that was applied although the controller does not declare it."""
+        return self._dependencies.declared.errors()
 
     def not_ready_reason(self) -> str:
         """Return why the workers cannot start, or "" if they can."""

@@ -26,6 +26,7 @@ from konverge.client.targets import Target, resolve_key, resolve_object_target
 from konverge.errors import AlreadyOwned, ApiError, ApplyConflict, Forbidden, Invalid, NotFound
 from konverge.objects import AnyObject, Key, Kind, Resource, Unstructured, encode, full_object
 from konverge.reconcile.applied import AppliedObjects
+from konverge.reconcile.declared import DeclaredKinds
 from konverge.reconcile.foreign_fields import ForeignField, foreign_fields
 from konverge.reconcile.hand_over import part_to_hand_over
 from konverge.reconcile.last_applied import AppliedState, LastApplied, hash_json, hash_without_status
@@ -79,12 +80,19 @@ class Applier:
     """
 
     def __init__(
-        self, client: Client, cache: Cache, *, field_manager: str, last_applied: LastApplied | None = None
+        self,
+        client: Client,
+        cache: Cache,
+        *,
+        field_manager: str,
+        last_applied: LastApplied | None = None,
+        declared: DeclaredKinds | None = None,
     ) -> None:
         self._client = client.using(field_manager=field_manager)
         self._cache = cache
         self._manager = field_manager
         self._last_applied = LastApplied() if last_applied is None else last_applied
+        self._declared = declared or DeclaredKinds()
 
     async def apply(
         self,
@@ -106,6 +114,7 @@ class Applier:
         recreated and the old one is not gone yet; Conflict when the cache is stale and the owner is gone.
         """
         target: Target[R] = await resolve_object_target(desired, self._client.discovery)
+        self._declared.check(target.kind, owned=owner is not None)
         namespace = self._client.options.namespace
         ready = with_namespace_and_owner(desired, target.kind, owner=owner, namespace=namespace)
         prepared = _Desired(ready, target)

@@ -29,6 +29,7 @@ from konverge.objects import (
 from konverge.reconcile.applied import Applied, AppliedObjects
 from konverge.reconcile.apply import Applier, LastApplied, Recreate
 from konverge.reconcile.create_once import create_once
+from konverge.reconcile.declared import DeclaredKinds
 from konverge.reconcile.foreign_fields import ForeignField
 from konverge.reconcile.hot_loops import HotLoopDetector
 from konverge.reconcile.journal import Run
@@ -60,6 +61,7 @@ class ReconcileDependencies:
     notify_observed_generation: Callable[[Key, int], None] = lambda *_: None  # called when a status is written
     stopping: Callable[[], bool] = lambda: False  # whether the process stops
     hot_loops: HotLoopDetector = field(default_factory=lambda: HotLoopDetector(""))
+    declared: DeclaredKinds = field(default_factory=DeclaredKinds)
     shared: tuple[object, ...] = ()  # what the functions of `Operator(shared=...)` have opened
 
 
@@ -104,6 +106,7 @@ class Context:
             self.cache,
             field_manager=dependencies.field_manager,
             last_applied=dependencies.last_applied,
+            declared=dependencies.declared,
         )
 
     def stopping(self) -> bool:
@@ -185,7 +188,7 @@ class Context:
         It becomes a child of this object unless `owned=False`. Fields that another manager owns are taken over unless
         `force=False`. `recreate` deletes and creates again an object that cannot be changed in place.
 
-        `applied` returns what it did.
+        `applied` returns what it did. A kind that the controller does not declare is logged once.
 
         Raises: ApplyConflict with `force=False` when another manager owns a field that would change.
         """

@@ -15,6 +15,7 @@ from konverge.manager.running_manager import RunningManager
 from konverge.objects import Key
 from konverge.reconcile import Context, Reconciler, Result
 from konverge_cluster.embedded_server import EmbeddedServer
+from konverge_cluster.testing.operators import missing_declarations
 from konverge_cluster.testing.simulation.transports import Faults, ProcessTransport
 
 __all__ = ["HOT_LOOP", "NAMESPACE", "Processes"]
@@ -47,6 +48,7 @@ class Processes:
         self._build = build
         self._replicas = replicas
         self._elects = replicas > 1 or any(one.fault == "lose-lease" for one in faults.schedule)
+        self._runs: list[RunningManager] = []
         self._may_start = asyncio.Event()
         self._may_start.set()
 
@@ -54,6 +56,10 @@ class Processes:
         """Kill the current processes; the next ones start at once."""
         for process in self._faults.processes:
             process.kill()
+
+    def missing_declarations(self) -> tuple[str, ...]:
+        """Return a line for each kind that a process applied and its controller does not declare."""
+        return tuple(line for running in self._runs for line in missing_declarations(running))
 
     @contextmanager
     def hold_restarts(self) -> Iterator[None]:
@@ -97,6 +103,7 @@ class Processes:
                 client, grace=0.0, leader_election=self._election(transport.number)
             )
             running = await stack.enter_async_context(manager.running())
+            self._runs.append(running)
             await self._until_ended(transport, running)
 
     async def _until_ended(self, transport: ProcessTransport, running: RunningManager) -> None:

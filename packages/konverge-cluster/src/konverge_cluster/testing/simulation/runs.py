@@ -200,8 +200,9 @@ class Simulation(Generic[E]):
             )
 
     def _raise_failures(self) -> None:
-        if self._faults.failures:
-            raise SimulationFailure("; ".join(dict.fromkeys(self._faults.failures)))
+        failures = (*self._faults.failures, *self._environment.processes.missing_declarations())
+        if failures:
+            raise SimulationFailure("; ".join(dict.fromkeys(failures)))
 
     # At the end
 
