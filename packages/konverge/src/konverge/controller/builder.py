@@ -16,8 +16,8 @@ from typing import Any, Generic, Self, TypeVar, overload
 
 from konverge.cache import CacheOptions, IndexFunc
 from konverge.controller.controller import Controller
-from konverge.controller.permissions import permissions_on
-from konverge.objects import AnyObject, Key, Kind, Resource, Unstructured, kind_of
+from konverge.controller.permissions import check_names, permissions_on
+from konverge.objects import AnyObject, FieldSelector, Key, Kind, Resource, Unstructured, kind_of
 from konverge.queue import Backoff, RateLimit
 from konverge.reconcile import Reconcile, Reconciler, reconciler_of
 from konverge.triggers import (
@@ -177,23 +177,43 @@ class Builder(Generic[T]):
         self._parts["cache_sync_timeout"] = seconds
         return self
 
-    def needs(self, kind: type[Resource] | Kind, *verbs: str, subresource: str = "") -> Self:
-        """Declare what the reconciler does beyond its triggers, so that generated RBAC rules allow it."""
-        self._needs += permissions_on(kind_of(kind), verbs, subresource)
+    def needs(
+        self, kind: type[Resource] | Kind, *verbs: str, subresource: str = "", names: tuple[str, ...] = ()
+    ) -> Self:
+        """Declare what the reconciler does beyond its triggers, so that generated RBAC rules allow it.
+
+        With `names`, only for the objects with these names: `.needs(ClusterRole, "bind", names=("view",))`. "list" and
+        "watch" with a name limit the cache of a watched kind to that object, with a field selector.
+
+        Raises: ValueError for a verb that RBAC cannot limit to names.
+        """
+        check_names(kind_of(kind), verbs, subresource, names)
+        self._needs += permissions_on(kind_of(kind), verbs, subresource, names or ("",))
+        return self
+
+    def read_only(self) -> Self:
+        """Declare that the controller writes nothing, not even a status: generated RBAC rules allow no write."""
+        self._parts["read_only"] = True
         return self
 
     def build(self, reconciler: Reconciler[T] | Reconcile[T]) -> Controller[T]:
         """Return the controller.
 
-        Raises: ValueError when `to_referring` names an index that is not declared with `index`.
+        Raises: ValueError when `to_referring` names an index that is not declared with `index`, and for a `read_only`
+        controller that owns a kind or has a finalizer.
         """
-        triggers = (self._primary, *self._others)
+        triggers = tuple(self._limited(trigger) for trigger in (self._primary, *self._others))
         for trigger in triggers:
             self._check_index(trigger, triggers)
+        checked = reconciler_of(reconciler)
+        if "read_only" in self._parts and any(trigger.owned for trigger in triggers):
+            raise ValueError("a read_only controller owns no kinds: write .watches() instead of .owns()")
+        if "read_only" in self._parts and checked.finalizer:
+            raise ValueError("a read_only controller has no finalizer: it would have to write it")
         return Controller(
             type=self._type,
             triggers=triggers,
-            reconciler=reconciler_of(reconciler),
+            reconciler=checked,
             channels=tuple(self._channels),
             timers=tuple(self._timers),
             indexes=tuple(self._indexes),
@@ -212,6 +232,15 @@ class Builder(Generic[T]):
 
     def __repr__(self) -> str:
         return f"controller_for({kind_of(self._type).kind})"
+
+    def _limited(self, trigger: Trigger) -> Trigger:
+        """Return a trigger whose cache selects the object that `needs` names for list and watch."""
+        kind = kind_of(trigger.kind)
+        names = {one.name for one in self._needs if one in permissions_on(kind, names=(one.name,)) and one.name}
+        if len(names) != 1:
+            return trigger
+        by_name = CacheOptions(fields=str(FieldSelector.of({"metadata.name": names.pop()})))
+        return replace(trigger, options=by_name.over(trigger.options or CacheOptions()))
 
     def _check_index(self, trigger: Trigger, triggers: tuple[Trigger, ...]) -> None:
         mapper = trigger.mapper

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from konverge.cache import CacheOptions
 from konverge.controller.permissions import Permission, permissions_on
-from konverge.objects import AnyObject, Kind, kind_of
+from konverge.objects import AnyObject, FieldSelector, Kind, kind_of
 from konverge.queue import Backoff, RateLimit
 from konverge.reconcile import Reconciler
 from konverge.triggers import Channel, Timer, Trigger
@@ -38,6 +38,7 @@ class Controller(Generic[T]):
     timers: tuple[Timer, ...] = ()
     indexes: tuple[tuple[Any, str, Any], ...] = ()  # kind, name, path or function
     needs: tuple[Permission, ...] = ()
+    read_only: bool = False
 
     @property
     def kind(self) -> Kind:
@@ -51,11 +52,12 @@ class Controller(Generic[T]):
         """
         found = set(self.needs)
         for trigger in self.triggers:
-            found.update(permissions_on(kind_of(trigger.kind)))
+            found.update(permissions_on(kind_of(trigger.kind), names=(_selected_name(trigger),)))
             if trigger.owned:  # get: to read the child and its owner again when the cache is stale
                 found.update(permissions_on(kind_of(trigger.kind), ("get", "create", "patch", "delete")))
                 found.update(permissions_on(self.kind, ("get",)))
-        found.update(permissions_on(self.kind, ("patch",), "status"))
+        if not self.read_only:
+            found.update(permissions_on(self.kind, ("patch",), "status"))
         if self.reconciler.finalizer:
             found.update(permissions_on(self.kind, ("get", "patch")))  # get: to read the object again after a conflict
         # Setting an owner reference that blocks deletion requires permission to set the owner's finalizers.
@@ -75,3 +77,9 @@ class Controller(Generic[T]):
         if kind_of(trigger.kind).namespaced:
             return trigger.options
         return CacheOptions(namespaces=()).over(trigger.options or CacheOptions())
+
+
+def _selected_name(trigger: Trigger) -> str:
+    """Return the name that the field selector of a trigger requires, or ""."""
+    selector = FieldSelector.parse((trigger.options and trigger.options.fields) or "")
+    return next((one.value for one in selector.requirements if one.field == "metadata.name" and one.equal), "")

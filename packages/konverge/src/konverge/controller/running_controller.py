@@ -86,6 +86,7 @@ class RunningController(Generic[T]):
             notify_observed_generation=self._observe_generation,
             stopping=lambda: self.queue.closed,
             hot_loops=hot_loops,
+            read_only=controller.read_only,
             declared=DeclaredKinds(name, controller.applied_kinds()),
         )
         self._observer = observer

@@ -83,7 +83,7 @@ def rules_yaml(permissions: Iterable[Permission]) -> list[str]:
 
 def _checks(permissions: set[Permission], namespaces: tuple[str, ...], leases: list[Key]) -> list[_AccessCheck]:
     ordinary = permissions - set(LEASES) if leases else permissions
-    checks = [_AccessCheck(one, namespace) for one in sorted(ordinary) for namespace in namespaces or ("",)]
+    checks = [_AccessCheck(one, namespace, one.name) for one in sorted(ordinary) for namespace in namespaces or ("",)]
     for one in sorted(permissions - ordinary):
         # RBAC cannot restrict create by name: the object has no name yet when the request is authorized.
         checks += [_AccessCheck(one, lease.namespace, "" if one.verb == "create" else lease.name) for lease in leases]

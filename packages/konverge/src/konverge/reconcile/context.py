@@ -61,6 +61,7 @@ class ReconcileDependencies:
     notify_observed_generation: Callable[[Key, int], None] = lambda *_: None  # called when a status is written
     stopping: Callable[[], bool] = lambda: False  # whether the process stops
     hot_loops: HotLoopDetector = field(default_factory=lambda: HotLoopDetector(""))
+    read_only: bool = False  # whether the controller may not write
     declared: DeclaredKinds = field(default_factory=DeclaredKinds)
     shared: tuple[object, ...] = ()  # what the functions of `Operator(shared=...)` have opened
 
@@ -264,6 +265,9 @@ class Context:
         Raises: ValueError when another field than the status was edited, since that edit would be lost; Conflict when
         the object has changed since it was read; the key is then reconciled again at once.
         """
+        if self._dependencies.read_only:
+            text = f"it may not write the status of {obj.kind} {obj.key}"
+            raise ValueError(f"controller {self.controller} is read_only: {text}")
         return await update_status(self.client, obj, cache=self.cache)
 
     def condition(
