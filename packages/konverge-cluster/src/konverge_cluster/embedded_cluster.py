@@ -26,6 +26,8 @@ from konverge_cluster.node_lifecycle import node_lifecycle_controllers
 from konverge_cluster.nodes import Behavior, SimulatedNodes
 from konverge_cluster.pod_gc import pod_gc_controller
 from konverge_cluster.pod_streams import pod_stream_handlers
+from konverge_cluster.processes.fault_requests import FAULTS_PATH, FaultRequests
+from konverge_cluster.processes.faults import Faults
 from konverge_cluster.processes.networks import LoopbackNetwork
 from konverge_cluster.processes.runtime import Processes
 from konverge_cluster.processes.service_proxy import ServiceProxy
@@ -76,6 +78,7 @@ class EmbeddedCluster:
         self.server.api.actions |= pod_stream_handlers(runtime)
         if runtime is not None:
             runtime.api_server = self._address
+            self.server.api.async_pages[FAULTS_PATH] = FaultRequests(lambda: self.faults).handle
             self.nodes.use_runtime(runtime)
         self._clock = clock
         self._heartbeat = heartbeat
@@ -88,6 +91,16 @@ class EmbeddedCluster:
     def program(self, *behaviors: Behavior) -> None:
         """Add behaviors of containers; later behaviors win."""
         self.nodes.program(*behaviors)
+
+    @property
+    def faults(self) -> Faults:
+        """The faults of process nodes.
+
+        Raises: RuntimeError without a runtime, or outside of `async with`.
+        """
+        if self.runtime is None or self.service_proxy is None:
+            raise RuntimeError("only a running cluster with process nodes has faults: pass runtime=Processes(images)")
+        return Faults(self.runtime, self.nodes, self._own_client(), self.service_proxy)
 
     async def listen(self, address: str = "127.0.0.1", port: int = 0) -> None:
         """Also listen on a port; 0 selects a free one."""
@@ -134,7 +147,7 @@ class EmbeddedCluster:
 
     def _create_service_proxy(self, runtime: Processes) -> ServiceProxy:
         hosts = [node.host for node in self.nodes.nodes.values()]
-        return ServiceProxy(hosts, api_server=runtime.api_server)
+        return ServiceProxy(hosts, api_server=runtime.api_server, is_blocked=runtime.service_blocks.is_blocked)
 
     def _own_client(self) -> Client:
         """Return a client for the built-in controllers, which handle deprecated resources too: it logs no warnings."""

@@ -85,7 +85,7 @@ class ApiServer:
 
     `actions` are handlers by group, plural and subresource ("" for a kind that can only be created); more can be added.
     `decoders` decode bodies of built-in kinds in media types other than JSON and YAML. `pages` are further non-resource
-    URLs by path.
+    URLs by path, `async_pages` those that take time.
     """
 
     def __init__(self, cluster: Cluster | None = None) -> None:
@@ -93,6 +93,7 @@ class ApiServer:
         self.actions: dict[tuple[str, str, str], Handler] = dict(_ACTIONS)
         self.decoders: dict[str, Decoder] = {}
         self.pages: dict[str, Callable[[Request], Response]] = {}
+        self.async_pages: dict[str, Callable[[Request], Awaitable[Response]]] = {}
         self._impersonation = Impersonation()
         self._expiry = EventExpiry(self.cluster)
         self._discovery = Discovery(self.cluster.registry)
@@ -105,7 +106,8 @@ class ApiServer:
             target = route(request.path)
             user = self._authorize(request, target, user)
             if target is None:
-                response = self._page(request)
+                page = self.async_pages.get(request.path)
+                response = self._page(request) if page is None else await page(request)
             else:
                 if media_type(request.headers.get("content-type", "")) in (YAML, APPLY):
                     request = replace(request, body=await parse_large_yaml(request.body))

@@ -1,1 +1,1 @@
-"""The commands that this package contributes to `konverge`: cluster, dev and nodes."""
+"""The commands that this package contributes to `konverge`: cluster, dev, fault and nodes."""

@@ -11,6 +11,7 @@ import logging
 import socket
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, TypeAlias, cast
 
 __all__ = ["Address", "Connection", "Forwarder", "listening_socket"]
@@ -63,29 +64,49 @@ class Forwarder:
         self.connections: set[Connection] = set()
         self._choose = choose
         self._is_blocked = is_blocked
-        self._server: asyncio.Server | None = None
+        self._listening: socket.socket | None = None
+        self._accepting: set[asyncio.Task[object]] = set()
+        self._is_aborted = False
         self.address: Address = ("", 0)
 
     @property
     def is_listening(self) -> bool:
         """Whether connections are accepted."""
-        return self._server is not None
+        return self._listening is not None
 
-    async def start(self, listening: socket.socket) -> None:
-        """Accept connections of a listening socket."""
-        loop = asyncio.get_running_loop()
+    def start(self, listening: socket.socket) -> None:
+        """Accept connections of a listening socket, inside a running event loop."""
         self.address = listening.getsockname()
-        self._server = await loop.create_server(lambda: Connection(self).client, sock=listening, backlog=_BACKLOG)
+        self._listening = listening
+        self._is_aborted = False
+        asyncio.get_running_loop().add_reader(listening, self._accept)
+
+    def _accept(self) -> None:
+        # Not an asyncio.Server: in 3.11 that leaks connections that are accepted while it is closed.
+        loop = asyncio.get_running_loop()
+        with suppress(OSError):
+            while self._listening is not None:
+                accepted, _ = self._listening.accept()
+                accepted.setblocking(False)
+                task: asyncio.Task[object] = loop.create_task(self._serve(accepted))
+                self._accepting.add(task)
+                task.add_done_callback(self._accepting.discard)
+
+    async def _serve(self, accepted: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        await loop.connect_accepted_socket(lambda: Connection(self).client, accepted)
 
     def close(self) -> None:
         """Refuse new connections; those that exist continue."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        if self._listening is not None:
+            asyncio.get_running_loop().remove_reader(self._listening)
+            self._listening.close()
+            self._listening = None
 
     def abort(self) -> None:
         """Refuse new connections and reset those that exist."""
         self.close()
+        self._is_aborted = True
         for connection in list(self.connections):
             connection.abort()
 
@@ -98,6 +119,9 @@ class Forwarder:
 
     def connected(self, connection: Connection) -> None:
         """Choose the backend of a new connection, and connect to it unless it is blocked."""
+        if self._is_aborted:
+            connection.abort()
+            return
         self.connections.add(connection)
         connection.backend = self._choose()
         connection.set_blocked(self._is_blocked(connection))
@@ -108,13 +132,14 @@ class Forwarder:
 
 
 class Connection:
-    """One forwarded connection. `source` is the address of the client, `backend` that of the other side."""
+    """One forwarded connection: `source` and `target` are its ends at the client, `backend` is where it continues."""
 
     def __init__(self, forwarder: Forwarder) -> None:
         self.client = _Side(self)
         self.server = _Side(self)
         self.client.other, self.server.other = self.server, self.client
         self.source: Address = ("", 0)
+        self.target: Address = ("", 0)
         self.backend: Address | None = None
         self._forwarder = forwarder
         self._blocked = False
@@ -132,6 +157,7 @@ class Connection:
         """Act on a side that is connected."""
         if side is self.client:
             self.source = side.transport.get_extra_info("peername")
+            self.target = side.transport.get_extra_info("sockname")
             self._forwarder.connected(self)
         else:
             self.client.update_reading()

@@ -22,6 +22,7 @@ from konverge_cluster.processes.networks import LoopbackNetwork, claim_network
 from konverge_cluster.processes.process_pod import PodTasks, ProcessPod
 from konverge_cluster.processes.readable_copies import ReadableCopies
 from konverge_cluster.processes.sandbox import SandboxOptions
+from konverge_cluster.processes.service_blocks import ServiceBlocks
 from konverge_cluster.processes.supervisors import Supervisor
 from konverge_cluster.processes.users import NOBODY
 from konverge_cluster.processes.wildcard_listeners import WildcardListeners
@@ -83,6 +84,7 @@ class Processes:
         self._changed: Callable[[Key], None] = lambda _: None
         self._pods: dict[Key, ProcessPod] = {}
         self._spawned: set[asyncio.Task[None]] = set()
+        self.service_blocks = ServiceBlocks(self.pod)
         self._discards: set[asyncio.Task[None]] = set()  # of pods that no longer exist
 
     @contextmanager

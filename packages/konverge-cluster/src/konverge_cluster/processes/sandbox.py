@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from konverge.objects import Quantity
+from konverge_cluster.processes.api_proxies import ApiProxy
 from konverge_cluster.processes.expansion import substitute_paths
 from konverge_cluster.processes.images import LocalImage, LocalImages
 from konverge_cluster.processes.kubeconfigs import write_kubeconfig
@@ -52,6 +53,7 @@ class Sandbox:
         self.directory: Path = options.directory / "pods" / pod["metadata"]["uid"]
         self._pod = pod
         self._spec = pod["spec"]
+        self.api_proxy = ApiProxy(options.api_server)
         self._supervisor: Supervisor | None = None
         self._volumes: dict[str, Path] = {}
         self._written: dict[str, dict[str, VolumeFile]] = {}
@@ -88,10 +90,12 @@ class Sandbox:
         if self._supervisor is not None:
             await self._supervisor.close()
             self._volumes = {name: path for name, path in self._volumes.items() if not self._is_in_memory(name)}
+        self.api_proxy.open()
         self._supervisor = await Supervisor.start(namespaces=self.namespaces)
 
     async def close(self) -> None:
         """Kill every process of the pod; logs and volumes stay."""
+        self.api_proxy.close()
         if self._supervisor is not None:
             await self._supervisor.close()
 
@@ -219,7 +223,7 @@ class Sandbox:
         else:
             scratch = str(self.private_directory(container["name"]))
             found |= {"HOME": scratch, "TMPDIR": scratch}
-        address = self.options.api_server()
+        address = self.api_proxy.address
         if address is not None:
             found |= {"KUBERNETES_SERVICE_HOST": address[0], "KUBERNETES_SERVICE_PORT": str(address[1])}
             found["KUBERNETES_SERVICE_PORT_HTTPS"] = str(address[1])
@@ -336,7 +340,7 @@ class Sandbox:
         paths = _paths(mounts)
         cwd = substitute_paths(command.cwd, paths)
         env = {name: substitute_paths(value, paths) for name, value in command.env.items()}
-        kubeconfig, server = self.directory / f"kubeconfig-{container}", self.options.api_server()
+        kubeconfig, server = self.directory / f"kubeconfig-{container}", self.api_proxy.address
         if server is not None and write_kubeconfig(kubeconfig, mounts, server):
             env.setdefault("KUBECONFIG", str(kubeconfig))
         return replace(

@@ -96,7 +96,7 @@ class ServiceProxy(Reconciler[Service]):
         for listener in desired:
             port = ports.setdefault(listener, _ForwardedPort(self._is_blocked))
             port.backends = self._backends(obj, slices, listener.port_name)
-            complete &= await self._update(listener, port, ctx)
+            complete &= self._update(listener, port, ctx)
         waits_for_server = obj.key == _SERVER and self._api_server() is None
         return None if complete and not waits_for_server else Result.requeue(_RETRY_SECONDS, reason="not listening yet")
 
@@ -106,7 +106,7 @@ class ServiceProxy(Reconciler[Service]):
         address = self._api_server()
         return [address] if address is not None else []
 
-    async def _update(self, listener: _Listener, port: _ForwardedPort, ctx: Context) -> bool:
+    def _update(self, listener: _Listener, port: _ForwardedPort, ctx: Context) -> bool:
         """Listen if there are backends; report whether the state is the desired one."""
         if not port.backends:
             port.forwarder.close()
@@ -121,7 +121,7 @@ class ServiceProxy(Reconciler[Service]):
             except OSError as failure:
                 error = error or failure
                 continue
-            await port.forwarder.start(listening)
+            port.forwarder.start(listening)
             moved = port.forwarder.address[1]
             if moved not in (number, port.port):
                 text = f"cannot listen on {host}:{number} ({error}): use {host}:{moved} instead"

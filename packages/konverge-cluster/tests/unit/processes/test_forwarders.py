@@ -48,7 +48,7 @@ async def forwarding(handler: Handler = echo, blocked: Block | None = None) -> A
         backend = await asyncio.start_server(handle, sock=listening_socket("127.0.0.1", 0))
         address: Address = backend.sockets[0].getsockname()
         forwarder = Forwarder(lambda: address, is_blocked=blocked or Block())
-        await forwarder.start(listening_socket("127.0.0.1", 0))
+        forwarder.start(listening_socket("127.0.0.1", 0))
         try:
             yield forwarder
         finally:
@@ -118,7 +118,7 @@ async def test_a_backend_that_refuses_resets_the_connection() -> None:
     with listening_socket("127.0.0.1", 0) as closed:
         address = closed.getsockname()
     forwarder = Forwarder(lambda: address)
-    await forwarder.start(listening_socket("127.0.0.1", 0))
+    forwarder.start(listening_socket("127.0.0.1", 0))
     reader, writer = await asyncio.open_connection(*forwarder.address)
 
     with pytest.raises(ConnectionResetError):
