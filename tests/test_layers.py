@@ -38,7 +38,7 @@ LAYERS: dict[str, list[set[str]]] = {
         {"authorization"},
         {"http"},
         {"embedded_server"},
-        {"clock", "pods_by_node", "server_messages", "status_writes"},
+        {"clock", "event_limits", "pods_by_node", "server_messages", "status_writes"},
         {"volumes"},
         {"workloads", "garbage", "namespaces", "nodes", "role_aggregation", "credentials"},
         {"processes", "node_lifecycle", "taint_eviction", "pod_gc"},

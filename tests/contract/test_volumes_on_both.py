@@ -6,81 +6,29 @@ provisioner is the simulated one on both, since a controller manager has none.
 
 from __future__ import annotations
 
-import asyncio
-import difflib
-import json
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 
-from konverge.client import Client, load_config
-from konverge.errors import ControlPlaneError
-from konverge.testing import ControlPlane, find_binaries, run_in_virtual_time
-from konverge.testing.binaries import NEEDED
-from quiet_namespaces import QuietNamespaces
+from scenario_pages import Pages, ScenarioComparison, fail_on_differences
 from volume_clusters import WATCHED, VolumeCluster, embedded_volume_cluster, provisioner
 from volume_scenarios import SCENARIOS, VolumeNotes
-from workload_clusters import real_workload_cluster
 
 pytestmark = pytest.mark.control_plane
 
+COMPARISON = ScenarioComparison(
+    groups=[SCENARIOS],
+    notes=VolumeNotes,
+    embedded=embedded_volume_cluster,
+    real=VolumeCluster,
+    watched=WATCHED,
+    beside=provisioner,
+)
+
 
 @pytest.fixture(scope="module")
-def pages() -> dict[str, tuple[Any, Any]]:
-    """What each scenario leaves on both; on the real server they run side by side, each in a namespace of its own."""
-    try:
-        find_binaries((*NEEDED, "kube-controller-manager"))
-    except ControlPlaneError as missing:
-        pytest.skip(str(missing))
-    ours = {name: run_in_virtual_time(_run_embedded(name), debug=False) for name in SCENARIOS}
-    with ControlPlane(controller_manager=True, manager_flags=["--node-monitor-grace-period=1h"]) as plane:
-        theirs = asyncio.run(_run_real(plane, ours))
-    return {name: (theirs[name], ours[name]) for name in SCENARIOS}
-
-
-async def _run_embedded(name: str) -> dict[str, Any]:
-    async with embedded_volume_cluster() as cluster:
-        notes = VolumeNotes(cluster)
-        await SCENARIOS[name](cluster, notes)
-        return notes.pages
-
-
-async def _run_real(plane: ControlPlane, expected: dict[str, Any]) -> dict[str, Any]:
-    pages: dict[str, Any] = {}
-
-    async def one(number: int, name: str) -> None:
-        async with real_workload_cluster(plane, f"scenario-{number}", quiet_namespaces) as base:
-            cluster = VolumeCluster(client, base.namespace, quiet_namespaces)
-            notes = VolumeNotes(cluster, expected[name])
-            try:
-                await SCENARIOS[name](cluster, notes)
-            except Exception as error:  # reported by the test of this scenario, not by all
-                notes.pages["failed"] = repr(error)
-            pages[name] = notes.pages
-
-    async with (
-        Client.connect(load_config(kubeconfig=plane.kubeconfig)) as client,
-        provisioner(client),
-        QuietNamespaces(WATCHED).watched(client) as quiet_namespaces,
-        asyncio.TaskGroup() as group,
-    ):
-        for number, name in enumerate(SCENARIOS):
-            group.create_task(one(number, name))
-    return pages
+def pages() -> Pages:
+    return COMPARISON.run()
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_scenario_of_volumes_leaves_the_same_on_both(name: str, pages: dict[str, tuple[Any, Any]]) -> None:
-    theirs, ours = pages[name]
-    for point, page in theirs.items():
-        different = "\n".join(_differences(page, ours.get(point)))
-        if different:
-            pytest.fail(f"{point}:\n{different}", pytrace=False)
-    assert ours.keys() == theirs.keys()
-
-
-def _differences(real: Any, ours: Any) -> Iterator[str]:
-    """Return the lines in which two pages differ."""
-    one, other = (json.dumps(page, indent=1, sort_keys=True).splitlines() for page in (real, ours))
-    return difflib.unified_diff(one, other, "real", "ours", n=3, lineterm="")
+def test_a_scenario_of_volumes_leaves_the_same_on_both(name: str, pages: Pages) -> None:
+    fail_on_differences(*pages[name])

@@ -49,6 +49,18 @@ async def test_a_deployment_becomes_ready_and_its_pods_are_deleted_with_it(clust
     assert not list(await client.list(Pod, namespace="default"))
 
 
+async def test_events_of_many_objects_do_not_crowd_each_other_out(cluster: TestCluster) -> None:
+    client = cluster.client()
+    await cluster.settle()
+    for number in range(40):
+        await client.create(deployment(f"web-{number}", replicas=1))
+    await cluster.settle()
+    events = await client.list("events", namespace="default")
+    scaled = {one["involvedObject"]["name"] for one in events if one["reason"] == "ScalingReplicaSet"}
+    assert scaled == {f"web-{number}" for number in range(40)}
+    assert len([one for one in events if one["reason"] == "Started"]) == 40
+
+
 async def test_a_rollout_that_never_becomes_ready_fails_at_its_deadline_and_can_be_undone(
     cluster: TestCluster,
 ) -> None:

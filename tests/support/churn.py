@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +18,23 @@ from konverge.testing import run_in_virtual_time
 from konverge_cluster import EmbeddedCluster
 from konverge_cluster.testing.clusters import virtual_clock
 
-__all__ = ["churn"]
+__all__ = ["EVERY_KIND", "churn", "deployment"]
+
+Make = Callable[[str, str], Unstructured]
 
 _PAYLOAD = "x" * 100_000
 _REPORTS = 5
 
 
-async def churn(client: Client, number: int) -> None:
+async def churn(client: Client, number: int, kinds: Sequence[str] = ("deployment", "job", "service")) -> None:
     """Create workloads in a new namespace and delete all of it while controllers still write."""
     namespace = f"churn-{number}"
     await client.create(Unstructured({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
     for index in range(2):
-        for make in (_deployment, _job, _service):
-            await client.create(make(namespace, f"{make.__name__[1:]}-{index}"))
+        for kind in kinds:
+            await client.create(_MAKERS[kind](namespace, f"{kind}-{index}"))
     await asyncio.sleep((0.0, 0.3, 1.1, 4.0)[number % 4])
-    for kind in ("deployment", "job", "service"):
+    for kind in kinds:
         await client.delete(_PLURALS[kind], f"{kind}-0", namespace=namespace, propagation="Background")
     await asyncio.sleep((0.0, 0.7, 2.0)[number % 3])
     await client.delete("namespaces", namespace)
@@ -61,15 +64,13 @@ def _resident_megabytes() -> float:
     return pages * 4096 / 1e6
 
 
-_PLURALS = {"deployment": "deployments.apps", "job": "jobs.batch", "service": "services"}
-
-
 def _template(name: str, policy: str) -> dict[str, Any]:
     containers = [{"name": "c", "image": "app:1"}]
     return {"metadata": {"labels": {"app": name}}, "spec": {"restartPolicy": policy, "containers": containers}}
 
 
-def _deployment(namespace: str, name: str) -> Unstructured:
+def deployment(namespace: str, name: str) -> Unstructured:
+    """Return a Deployment of three pods."""
     spec = {"replicas": 3, "selector": {"matchLabels": {"app": name}}, "template": _template(name, "Always")}
     return _object("apps/v1", "Deployment", namespace, name, spec)
 
@@ -83,6 +84,23 @@ def _service(namespace: str, name: str) -> Unstructured:
     return _object("v1", "Service", namespace, name, spec)
 
 
+def _stateful_set(namespace: str, name: str) -> Unstructured:
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    spec = {"replicas": 3, "selector": {"matchLabels": {"app": name}}, "template": _template(name, "Always")}
+    templates = [{"metadata": {"name": "data"}, "spec": claim}]
+    return _object("apps/v1", "StatefulSet", namespace, name, {**spec, "volumeClaimTemplates": templates})
+
+
+def _cron_job(namespace: str, name: str) -> Unstructured:
+    template = {"spec": {"template": _template(name, "Never")}}
+    return _object("batch/v1", "CronJob", namespace, name, {"schedule": "* * * * *", "jobTemplate": template})
+
+
+def _budget(namespace: str, name: str) -> Unstructured:
+    spec = {"maxUnavailable": 1, "selector": {"matchLabels": {"app": name.replace("budget", "statefulset")}}}
+    return _object("policy/v1", "PodDisruptionBudget", namespace, name, spec)
+
+
 def _object(api_version: str, kind: str, namespace: str, name: str, spec: dict[str, Any]) -> Unstructured:
     metadata = {"name": name, "namespace": namespace}
     return Unstructured({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})
@@ -91,6 +109,25 @@ def _object(api_version: str, kind: str, namespace: str, name: str, spec: dict[s
 def _config_map(name: str) -> Unstructured:
     metadata = {"name": name, "namespace": "default"}
     return Unstructured({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"x": _PAYLOAD}})
+
+
+_MAKERS: dict[str, Make] = {
+    "deployment": deployment,
+    "job": _job,
+    "service": _service,
+    "statefulset": _stateful_set,
+    "cronjob": _cron_job,
+    "budget": _budget,
+}
+_PLURALS = {
+    "deployment": "deployments.apps",
+    "job": "jobs.batch",
+    "service": "services",
+    "statefulset": "statefulsets.apps",
+    "cronjob": "cronjobs.batch",
+    "budget": "poddisruptionbudgets.policy",
+}
+EVERY_KIND = tuple(_MAKERS)
 
 
 if __name__ == "__main__":

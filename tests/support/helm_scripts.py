@@ -28,8 +28,8 @@ HELM_SCRIPTS: dict[str, list[Line]] = {
         h("show chart <chart>"),
         h("show values <chart>"),
         h("template shop <chart> --set replicas=3"),
-        h("install shop <chart> --dry-run=server --hide-notes"),
         h(f"install shop <chart> {WAIT} --description first"),
+        h("install other <chart> --dry-run=server --hide-notes"),  # now that the chart's CRD exists
         h("status shop"),
         h("list"),
         h("list -o json"),

@@ -256,7 +256,7 @@ INTEROP_SCRIPTS: dict[str, list[Line]] = {
         q("describe cronjob often"),
         q("create job unpullable --image=tool:does-not-exist"),
         q("get pods", "ImagePullBackOff"),
-        q("delete cronjobs,jobs --all --timeout=110s"),
+        q("delete jobs,cronjobs --all --timeout=110s"),
         q("get jobs,pods", "No resources found"),
     ],
     "nodes": [

@@ -22,7 +22,16 @@ from quiet_namespaces import QuietNamespaces
 from workload_clusters import START, WorkloadCluster, event_messages, masked, seen
 from workload_scenarios import Notes
 
-__all__ = ["ALONE", "SCENARIOS", "THRESHOLD", "WATCHED", "NodeCluster", "NodeNotes", "embedded_node_cluster"]
+__all__ = [
+    "ALONE",
+    "SCENARIOS",
+    "THRESHOLD",
+    "WATCHED",
+    "NodeCluster",
+    "NodeNotes",
+    "embedded_node_cluster",
+    "with_living_nodes",
+]
 
 WATCHED = ("pods", "nodes", "events")
 THRESHOLD = 10
@@ -148,7 +157,7 @@ class NodeNotes(Notes):
     async def point(self, name: str) -> None:
         async def look() -> Any:
             every = [one for one in await self.cluster.client.list("nodes") if self._is_own(one.name)]
-            nodes = {one.name: [masked(one["spec"].get("taints")), masked(one["status"])] for one in every}
+            nodes = {one.name: [_taints(one), masked(one["status"])] for one in every}
             return self._masked({"nodes": nodes, **await seen(self.cluster, "pods")})
 
         await self._keep(name, look)
@@ -166,6 +175,20 @@ class NodeNotes(Notes):
 
     def _masked(self, page: Any) -> Any:
         return json.loads(json.dumps(page).replace(self.cluster.namespace, "<namespace>"))
+
+
+def _taints(node: Unstructured) -> Any:
+    """Return the taints sorted by effect: in the real controller two loops that race write one effect each."""
+    return masked(sorted(node["spec"].get("taints", ()), key=lambda taint: taint["effect"]))
+
+
+@asynccontextmanager
+async def with_living_nodes(cluster: NodeCluster) -> AsyncGenerator[None]:
+    """Keep the nodes alive while the block runs, then delete the pods: some scenarios count those of the cluster."""
+    async with cluster.living():
+        yield
+    for pod in await cluster.all("pods"):
+        await cluster.client.delete(pod, grace_period=0, missing_ok=True)
 
 
 @asynccontextmanager

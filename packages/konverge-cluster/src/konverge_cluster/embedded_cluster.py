@@ -20,6 +20,7 @@ from konverge.manager import Manager
 from konverge.objects import wall_clock
 from konverge_cluster.credentials import credential_controllers
 from konverge_cluster.embedded_server import EmbeddedServer
+from konverge_cluster.event_limits import EVENT_LIMITS
 from konverge_cluster.garbage import GarbageCollector
 from konverge_cluster.namespaces import namespace_controllers
 from konverge_cluster.node_lifecycle import node_lifecycle_controllers
@@ -171,5 +172,6 @@ class EmbeddedCluster:
 
     def _controllers(self) -> Manager:
         manager = Manager(self._own_client(), name=_CONTROLLERS)
+        manager.limit_events(EVENT_LIMITS)
         manager.add(*self.builtin_controllers())
         return manager

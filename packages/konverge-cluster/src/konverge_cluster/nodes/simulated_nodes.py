@@ -24,6 +24,7 @@ from konverge.manager import Manager
 from konverge.objects import Key, Kind, Unstructured, kind_of, wall_clock
 from konverge.triggers import Channel, Mapper, anything, to_keys
 from konverge_cluster.clock import Clock, utc_now
+from konverge_cluster.event_limits import EVENT_LIMITS
 from konverge_cluster.nodes.behaviors import Behavior, Program
 from konverge_cluster.nodes.node_objects import CAPACITY, SimulatedNode, node_object
 from konverge_cluster.nodes.node_reconciler import NODES, NodeReconciler
@@ -185,6 +186,7 @@ class SimulatedNodes:
         """Register the nodes and run their controllers while the block runs."""
         await self.register()
         manager = Manager(self._client, name="konverge-nodes", grace=2.0)
+        manager.limit_events(EVENT_LIMITS)
         manager.add(*self.controllers())
         async with AsyncExitStack() as stack:
             if self._runtime is not None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from typing import Any
+import random
+from collections.abc import AsyncGenerator, Generator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from types import TracebackType
+from typing import Any, Self
 
 from konverge.client import Client
 from konverge.controller import Controller
@@ -27,18 +29,47 @@ def virtual_clock() -> float:
         return START
 
 
+@contextmanager
+def _seeded(seed: int | None) -> Generator[None]:
+    """Seed the random numbers of the runtime while the block runs: its delays, and the names of its events."""
+    state = random.getstate()
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(state)
+
+
 class TestCluster(EmbeddedCluster):
     """An embedded cluster with methods for tests.
 
-    Promises: on virtual time `settle` is exact, and nothing sleeps in real time. `listen` opens a socket, for tests on
-    real time.
+    Promises: on virtual time `settle` is exact, and nothing sleeps in real time; a run with the same `seed` repeats,
+    since the module `random` is seeded with it while the cluster runs. `listen` opens a socket, for tests on real time.
     """
 
     __test__ = False  # pytest would collect it because of its name
     enter_for_test = True
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"seed": 1, "heartbeat": 0.0, **options})
+        options = {"seed": 1, "heartbeat": 0.0, **options}
+        self._seed = options["seed"]
+        self._seeding = ExitStack()
+        with _seeded(self._seed):
+            super().__init__(**options)
+
+    async def __aenter__(self) -> Self:
+        self._seeding.enter_context(_seeded(self._seed))
+        try:
+            return await super().__aenter__()
+        except BaseException:
+            self._seeding.close()
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._seeding:
+            await super().__aexit__(kind, error, trace)
 
     @asynccontextmanager
     async def operator(

@@ -30,6 +30,7 @@ from konverge.manager.signals import stop_on_signals
 from konverge.manager.stages import open_stages
 from konverge.manager.webhook_serving import WebhookServing
 from konverge.objects import Key, Kind, kind_of
+from konverge.reconcile import EventLimits
 from konverge.telemetry import ensure_logging
 
 __all__ = ["Manager"]
@@ -128,6 +129,10 @@ class Manager:
     def export(self, *metrics: Collector) -> None:
         """Expose metrics of your own at /metrics; create them with `registry=None`, so that nothing is global."""
         self._options = replace(self._options, metrics=(*self._options.metrics, *metrics))
+
+    def limit_events(self, limits: EventLimits) -> None:
+        """Set how many events may be written; the default suits an operator that shares a cluster with others."""
+        self._options = replace(self._options, event_limits=limits)
 
     @property
     def controllers(self) -> tuple[Controller[Any], ...]:

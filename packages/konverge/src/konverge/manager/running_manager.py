@@ -46,7 +46,7 @@ from konverge.manager.runnables import InterruptedWrites, OpenShared, Runnable, 
 from konverge.manager.stages import Stage
 from konverge.manager.webhook_serving import WebhookServing, WebhookStages
 from konverge.objects import Key, Kind
-from konverge.reconcile import EventRecorder, LastApplied, ReconcileDependencies, Reference
+from konverge.reconcile import EventLimits, EventRecorder, LastApplied, ReconcileDependencies, Reference
 
 __all__ = ["ManagerOptions", "RunningManager"]
 
@@ -74,6 +74,7 @@ class ManagerOptions:
     metrics: tuple[Collector, ...] = ()
     runnables: tuple[Runnable, ...] = ()
     shared: tuple[OpenShared, ...] = ()
+    event_limits: EventLimits | None = None
 
 
 class RunningManager:
@@ -224,7 +225,12 @@ class RunningManager:
 
     @asynccontextmanager
     async def _run_recorder(self) -> AsyncGenerator[None]:
-        self.recorder = EventRecorder(self._client, controller=self.options.name, instance=self._identity)
+        self.recorder = EventRecorder(
+            self._client,
+            controller=self.options.name,
+            instance=self._identity,
+            limits=self.options.event_limits,
+        )
         async with background(self.recorder.run()) as (sending,):
             try:
                 yield

@@ -18,6 +18,7 @@ from konverge_cluster.server_messages import is_namespace_terminating
 from konverge_cluster.workloads.pods.controller_refs import claim_objects
 from konverge_cluster.workloads.pods.facts import until_available
 from konverge_cluster.workloads.pods.orphans import to_matching_owners
+from konverge_cluster.workloads.pods.refused_writes import retry_refused
 from konverge_cluster.workloads.pods.selector_index import SelectorIndex
 from konverge_cluster.workloads.stateful_sets.ordinals import is_member
 from konverge_cluster.workloads.stateful_sets.sync import Sync
@@ -62,7 +63,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         except KonvergeError as error:
             if is_namespace_terminating(error):
                 return Result.done()  # a retry cannot help
-            raise
+            return retry_refused(error)
         return _next_sync(obj, status, pods, now)
 
 
