@@ -25,7 +25,7 @@ def mark_used(cluster: Cluster, secret: Document) -> None:
         return
     kind = strategy.info.kind
     old = secret | {"kind": kind.kind, "apiVersion": kind.api_version}
-    new = old | {"metadata": metadata | {"labels": metadata.get("labels", {}) | {_LABEL: today}}}
+    new: Document = old | {"metadata": metadata | {"labels": metadata.get("labels", {}) | {_LABEL: today}}}
     endpoint = endpoint_of(cluster, strategy, "")
     new["metadata"]["managedFields"] = track_update(old, new, manager=_MANAGER, endpoint=endpoint, now=cluster.now())
     key = key_of(metadata["namespace"], metadata["name"])
