@@ -158,7 +158,7 @@ class NodeNotes(Notes):
         async def look() -> Any:
             every = [one for one in await self.cluster.client.list("nodes") if self._is_own(one.name)]
             nodes = {one.name: [_taints(one), masked(one["status"])] for one in every}
-            return self._masked({"nodes": nodes, **await seen(self.cluster, "pods")})
+            return self._masked(_sorted_conditions({"nodes": nodes, **await seen(self.cluster, "pods")}))
 
         await self._keep(name, look)
 
@@ -175,6 +175,16 @@ class NodeNotes(Notes):
 
     def _masked(self, page: Any) -> Any:
         return json.loads(json.dumps(page).replace(self.cluster.namespace, "<namespace>"))
+
+
+def _sorted_conditions(value: Any) -> Any:
+    """Return a page with conditions sorted by type: the kubelet and the evictor race to add theirs to a new pod."""
+    if isinstance(value, dict):
+        plain = {key: _sorted_conditions(one) for key, one in value.items()}
+        if isinstance(plain.get("conditions"), list):
+            plain["conditions"].sort(key=lambda condition: condition["type"])
+        return plain
+    return [_sorted_conditions(one) for one in value] if isinstance(value, list) else value
 
 
 def _taints(node: Unstructured) -> Any:
