@@ -249,12 +249,13 @@ async def test_an_empty_dir_has_its_size_limit(cluster: ProcessCluster) -> None:
 async def test_a_pod_can_call_the_api_server_with_its_token(cluster: ProcessCluster) -> None:
     place = "/var/run/secrets/kubernetes.io/serviceaccount"
     script = f"cat {place}/token; echo; cat {place}/namespace; echo; cat $KUBECONFIG 2>/dev/null | head -c 1"
-    script = f"echo $KUBERNETES_SERVICE_HOST; {script}"
+    script = f"echo $KUBERNETES_SERVICE_HOST; {script}; echo; echo end; {SLEEP}"
     await cluster.create("p", {"args": [script]}, automountServiceAccountToken=True, restartPolicy="Never")
 
-    await cluster.wait("p", has_phase("Succeeded"))
+    # It keeps running: the address in its kubeconfig is a proxy that ends with the pod.
+    await cluster.until_log("p", "end")
 
-    host, token, namespace, *kubeconfig = cluster.log("p").split()
+    host, token, namespace, *kubeconfig, _ = cluster.log("p").split()
     assert (host, namespace, token.count(".")) == ("127.0.0.1", cluster.namespace, 2)
     assert kubeconfig == ([] if cluster.runtime.namespaces else ["{"])
     client = (
