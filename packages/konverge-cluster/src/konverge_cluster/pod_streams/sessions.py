@@ -102,6 +102,7 @@ class Streams:
         with suppress(TransportError):  # the client is gone, and its end of the connection is seen elsewhere
             while content := await _read(self.outputs[channel]):
                 await websocket.send(pack_message(channel, content))
+                await asyncio.sleep(0)  # a process that writes faster than this reads must not block the event loop
 
 
 class ContainerInput:
