@@ -27,6 +27,7 @@ def test_every_command_has_a_help_text_with_an_example(runner: CliRunner) -> Non
         "crd",
         "demo",
         "dev",
+        "fault",
         "graph",
         "manifests",
         "models",
