@@ -103,7 +103,7 @@ def test_a_project_with_a_src_folder_imports_its_own_package(target: str) -> Non
     assert sys.modules["grocer.operator"].operator is found, "it is the module that `import grocer.operator` returns"
 
 
-FARM = "examples/farm/src/farm"
+FARM = "projects/farm/src/farm"
 
 
 def write_farm() -> None:
@@ -124,10 +124,10 @@ def test_a_src_folder_of_a_project_below_the_working_directory_is_importable(
 
     assert found.name == "farm-operator"
     assert sys.modules["farm.operator"].operator is found
-    assert not [name for name in sys.modules if name.startswith("examples")]
+    assert not [name for name in sys.modules if name.startswith("projects")]
 
 
-@pytest.mark.parametrize("folder", [".", "examples", "examples/farm", "examples/farm/src", FARM])
+@pytest.mark.parametrize("folder", [".", "projects", "projects/farm", "projects/farm/src", FARM])
 @pytest.mark.parametrize("is_absolute", [False, True], ids=["relative", "absolute"])
 @pytest.mark.parametrize("command", ["crd", "manifests"])
 def test_commands_find_a_src_layout_from_every_folder_above_and_inside(
