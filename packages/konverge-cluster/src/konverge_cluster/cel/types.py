@@ -1,6 +1,6 @@
 """Types of expressions, their form in messages, and assignability.
 
-Type parameters stand for types that the checker infers; `Bindings` has the inferred types.
+Type parameters are placeholders of types that the checker infers; `Bindings` has the inferred types.
 """
 
 from __future__ import annotations

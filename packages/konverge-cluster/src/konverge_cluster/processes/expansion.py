@@ -23,7 +23,7 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
 
 
 def substitute_paths(text: str, paths: Mapping[str, str]) -> str:
-    """Replace the paths of mounts by those of the host, where they stand as whole components."""
+    """Replace the paths of mounts by those of the host, where they are whole components."""
     if not paths:
         return text
     longest_first = sorted(paths, key=len, reverse=True)
