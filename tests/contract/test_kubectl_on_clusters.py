@@ -8,15 +8,22 @@ masked, and so is what `rollout status` says on its way.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 
 import pytest
 
 from konverge.errors import ControlPlaneError
 from konverge.testing import find_binaries
 from konverge.testing.binaries import NEEDED
-from kubectl import Run
-from kubectl_clusters import Line, embedded_kubectl_cluster, k, real_kubectl_cluster, wait_for
+from kubectl_clusters import (
+    Line,
+    Pages,
+    differences,
+    embedded_kubectl_cluster,
+    k,
+    real_kubectl_cluster,
+    run_on_both,
+    wait_for,
+)
 
 pytestmark = pytest.mark.control_plane
 
@@ -251,40 +258,30 @@ def _namespace(script: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[Run], list[Run]]]:
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pages]:
     """What each script gives on the real cluster and on ours."""
     try:
         find_binaries((*NEEDED, "kube-controller-manager", "kubectl"))
     except ControlPlaneError as missing:
         pytest.skip(str(missing))
-    with ExitStack() as stack:
-        starts = (real_kubectl_cluster, embedded_kubectl_cluster)
-        clusters = [stack.enter_context(start(tmp_path_factory.mktemp("cluster"))) for start in starts]
-        pool = stack.enter_context(ThreadPoolExecutor(2 * AT_ONCE))
+    with (
+        real_kubectl_cluster(tmp_path_factory.mktemp("real")) as real,
+        embedded_kubectl_cluster(tmp_path_factory.mktemp("embedded")) as embedded,
+        ThreadPoolExecutor(AT_ONCE) as pool,
+    ):
         runs = {
-            name: [pool.submit(cluster.run, _namespace(name), lines) for cluster in clusters]
-            for name, lines in SCRIPTS.items()
+            name: pool.submit(run_on_both, real, embedded, _namespace(name), lines) for name, lines in SCRIPTS.items()
         }
-        return {name: (real.result(), ours.result()) for name, (real, ours) in runs.items()}
+        return {name: run.result() for name, run in runs.items()}
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_a_script_ends_the_same_on_both_clusters(script: str, pages: dict[str, tuple[list[Run], list[Run]]]) -> None:
-    told = []
-    for line, theirs, ours in zip(SCRIPTS[script], *pages[script], strict=True):
-        if ours != theirs:
-            told.append(f"kubectl {line}\n--- real\n{_shown(theirs)}\n--- embedded\n{_shown(ours)}")
-        unseen = [word for word in line.words if word not in theirs.out + theirs.err]
-        if unseen:
-            told.append(f"kubectl {line}\nnever showed {unseen}\n{_shown(theirs)}")
-    assert not told, "\n\n".join(told)
+def test_a_script_ends_the_same_on_both_clusters(script: str, pages: dict[str, Pages]) -> None:
+    found = differences(SCRIPTS[script], pages[script])
+    assert not found, "\n\n".join(found)
 
 
-def _shown(run: Run) -> str:
-    return f"exit {run.code}\n{run.out}\n{run.err}".rstrip()
-
-
-def test_a_roll_out_that_fails_is_told_by_the_exit_code(pages: dict[str, tuple[list[Run], list[Run]]]) -> None:
+def test_a_roll_out_that_fails_is_told_by_the_exit_code(pages: dict[str, Pages]) -> None:
     lines = [line.line for line in SCRIPTS["fail"]]
     for runs in pages["fail"]:
         failed = runs[lines.index("set image deployment/web web=bad:1") + 1]

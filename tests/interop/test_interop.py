@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -19,8 +18,14 @@ from interop_scripts import INTEROP_SCRIPTS
 from konverge.errors import ControlPlaneError
 from konverge.testing import find_binaries
 from konverge.testing.binaries import NEEDED
-from kubectl import Run
-from kubectl_clusters import KubectlCluster, embedded_kubectl_cluster, real_kubectl_cluster
+from kubectl_clusters import (
+    KubectlCluster,
+    Pages,
+    differences,
+    embedded_kubectl_cluster,
+    real_kubectl_cluster,
+    run_on_both,
+)
 
 pytestmark = pytest.mark.interop
 
@@ -30,7 +35,7 @@ SCRIPTS = {**INTEROP_SCRIPTS, **HELM_SCRIPTS}
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[Run], list[Run]]]:
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pages]:
     """What each command of each script prints on the real cluster and on ours."""
     try:
         find_binaries((*NEEDED, "kube-controller-manager", "kubectl"))
@@ -38,37 +43,26 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[Run],
         pytest.skip(str(missing))
     helm = Path(os.environ["KONVERGE_HELM"])
     chosen = os.environ.get("KONVERGE_INTEROP", "")
-    with ExitStack() as stack:
-        starts = (real_kubectl_cluster, embedded_kubectl_cluster)
-        clusters = [stack.enter_context(start(tmp_path_factory.mktemp("cluster"), helm)) for start in starts]
-        pool = stack.enter_context(ThreadPoolExecutor(2 * AT_ONCE))
-        started = {
-            name: [pool.submit(_run, cluster, name) for cluster in clusters] for name in SCRIPTS if chosen in name
-        }
-        return {name: (real.result(), ours.result()) for name, (real, ours) in started.items()}
+    with (
+        real_kubectl_cluster(tmp_path_factory.mktemp("real"), helm) as real,
+        embedded_kubectl_cluster(tmp_path_factory.mktemp("embedded"), helm) as embedded,
+        ThreadPoolExecutor(AT_ONCE) as pool,
+    ):
+        started = {name: pool.submit(_run, real, embedded, name) for name in SCRIPTS if chosen in name}
+        return {name: run.result() for name, run in started.items()}
 
 
-def _run(cluster: KubectlCluster, script: str) -> list[Run]:
+def _run(real: KubectlCluster, embedded: KubectlCluster, script: str) -> Pages:
     """Run a script; once more when two of the real controllers wrote an object at once, and an event shows it."""
     namespace = f"script-{script.replace(' ', '-')}"
-    found = cluster.run(namespace, SCRIPTS[script])
-    conflict = cluster.name == "real" and any(CONFLICT in run.out for run in found)
-    return cluster.run(f"{namespace}-again", SCRIPTS[script]) if conflict else found
+    found = run_on_both(real, embedded, namespace, SCRIPTS[script])
+    conflict = any(CONFLICT in run.out for run in found[0])
+    return run_on_both(real, embedded, f"{namespace}-again", SCRIPTS[script]) if conflict else found
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_a_script_prints_the_same_on_both_clusters(script: str, runs: dict[str, tuple[list[Run], list[Run]]]) -> None:
+def test_a_script_prints_the_same_on_both_clusters(script: str, runs: dict[str, Pages]) -> None:
     if script not in runs:
         pytest.skip("not chosen by KONVERGE_INTEROP")
-    different = []
-    for line, theirs, ours in zip(SCRIPTS[script], *runs[script], strict=True):
-        if ours != theirs:
-            different.append(f"{line.program} {line}\n--- real\n{_shown(theirs)}\n--- embedded\n{_shown(ours)}")
-        unseen = [word for word in line.words if word not in theirs.out + theirs.err]
-        if unseen:
-            different.append(f"{line.program} {line}\nnever showed {unseen}\n{_shown(theirs)}")
-    assert not different, "\n\n".join(different)
-
-
-def _shown(run: Run) -> str:
-    return f"exit {run.code}\n{run.out}\n{run.err}".rstrip()
+    found = differences(SCRIPTS[script], runs[script])
+    assert not found, "\n\n".join(found)

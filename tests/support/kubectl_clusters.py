@@ -11,7 +11,7 @@ import shlex
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,10 +26,25 @@ from konverge_cluster.volumes import create_default_class
 from kubectl import Kubectl, Run
 from volume_clusters import provisioner
 
-__all__ = ["KubectlCluster", "Line", "embedded_kubectl_cluster", "in_thread", "k", "real_kubectl_cluster", "wait_for"]
+__all__ = [
+    "KubectlCluster",
+    "Line",
+    "Pages",
+    "differences",
+    "embedded_kubectl_cluster",
+    "in_thread",
+    "k",
+    "real_kubectl_cluster",
+    "run_on_both",
+    "wait_for",
+]
 
 T = TypeVar("T")
+Pages = tuple[list[Run], list[Run]]
+"""What the lines of a script printed on the real cluster, and on the embedded one."""
 LIMIT = 120
+SETTLES_WITHIN = 30
+READS = ("get ", "describe ", "rollout history ")
 NODES = 2
 PROGRAM = (
     Behavior(image="bad:*", never_ready=True),
@@ -69,6 +84,8 @@ _DRAIN_ERRORS = re.compile(r"(?<=due to error: ).*(?=, continuing command)|(?<=w
 class Line:
     """A command line; `text` is its standard input. With `words` it is repeated until all of them are in the output.
 
+    One that only reads is also repeated while the clusters differ: how soon each settles is not compared.
+
     Arguments are separated by single spaces, or `quoted` as in a shell. `program` is "helm" or "kubectl".
     """
 
@@ -103,21 +120,61 @@ class KubectlCluster:
     kubectl: Kubectl
     helm: Kubectl | None = None
 
-    def run(self, namespace: str, lines: list[Line]) -> list[Run]:
-        """Create a namespace for a script, and run it there."""
+    def create_namespace(self, namespace: str) -> None:
+        """Create the namespace of a script."""
         made = self.kubectl.run(["create", "namespace", namespace], limit=LIMIT)
         assert made.code == 0, made.err
-        return [self._run(line, namespace) for line in lines]
 
-    def _run(self, line: Line, namespace: str) -> Run:
+    def run_until_seen(self, line: Line, namespace: str) -> Run:
+        """Run a line, again until its words are in the output."""
         end = time.monotonic() + LIMIT
         while True:
-            program = self.helm if line.program == "helm" else self.kubectl
-            assert program is not None
-            run = _masked(program.run(line.arguments(namespace), text=line.text, limit=LIMIT), namespace)
+            run = self.run(line, namespace)
             if all(word in run.out + run.err for word in line.words) or time.monotonic() > end:
                 return run
             time.sleep(0.3)  # waits for another process
+
+    def run(self, line: Line, namespace: str) -> Run:
+        """Run a line once."""
+        program = self.helm if line.program == "helm" else self.kubectl
+        assert program is not None
+        return _masked(program.run(line.arguments(namespace), text=line.text, limit=LIMIT), namespace)
+
+
+def run_on_both(real: KubectlCluster, embedded: KubectlCluster, namespace: str, lines: list[Line]) -> Pages:
+    """Run a script on both clusters, line by line."""
+    with ThreadPoolExecutor(2) as pool:
+        clusters = (real, embedded)
+        list(pool.map(lambda cluster: cluster.create_namespace(namespace), clusters))
+        runs = [_run_on_both(pool, clusters, namespace, line) for line in lines]
+    return [theirs for theirs, _ in runs], [ours for _, ours in runs]
+
+
+def _run_on_both(
+    pool: ThreadPoolExecutor, clusters: tuple[KubectlCluster, KubectlCluster], namespace: str, line: Line
+) -> tuple[Run, Run]:
+    end = time.monotonic() + SETTLES_WITHIN
+    while True:
+        theirs, ours = pool.map(lambda cluster: cluster.run_until_seen(line, namespace), clusters)
+        if theirs == ours or not line.line.startswith(READS) or time.monotonic() > end:
+            return theirs, ours
+        time.sleep(0.3)  # waits for other processes
+
+
+def differences(lines: list[Line], pages: Pages) -> list[str]:
+    """Describe the lines whose output differs, and those that never printed their words."""
+    found = []
+    for line, theirs, ours in zip(lines, *pages, strict=True):
+        if ours != theirs:
+            found.append(f"{line.program} {line}\n--- real\n{_shown(theirs)}\n--- embedded\n{_shown(ours)}")
+        unseen = [word for word in line.words if word not in theirs.out + theirs.err]
+        if unseen:
+            found.append(f"{line.program} {line}\nnever showed {unseen}\n{_shown(theirs)}")
+    return found
+
+
+def _shown(run: Run) -> str:
+    return f"exit {run.code}\n{run.out}\n{run.err}".rstrip()
 
 
 def _masked(run: Run, namespace: str) -> Run:
