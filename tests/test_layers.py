@@ -47,7 +47,7 @@ LAYERS: dict[str, list[set[str]]] = {
         {"testing"},
         {"cli", "__init__"},
     ],
-    "konverge_operators": [{"manifests"}, {"webapp", "ecommerce"}, {"demo", "__init__"}],
+    "konverge_operators": [{"manifests"}, {"webapp", "ecommerce", "database"}, {"demo", "__init__"}],
 }
 LEVEL = {
     package: {part: level for level, parts in enumerate(layers) for part in parts} for package, layers in LAYERS.items()

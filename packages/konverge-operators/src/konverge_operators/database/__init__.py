@@ -1,0 +1,1 @@
+"""The Database operator: a database with replication and failover as one object."""

@@ -1,0 +1,213 @@
+"""The kind Database: the spec that users write and the status that the operator reports."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from konverge import Condition, CustomResource, Meta, Spec, Status, field
+from konverge.objects import QuantityText
+from konverge.schema import AGE, IMMUTABLE, Column, Rule, Scale
+
+__all__ = [
+    "MAX_REPLICAS",
+    "Backup",
+    "Database",
+    "DatabaseSpec",
+    "DatabaseStatus",
+    "LastReady",
+    "MemberStatus",
+    "Phase",
+    "Resources",
+    "Rotation",
+    "Scheduling",
+    "Synchronous",
+    "Toleration",
+]
+
+MAX_REPLICAS = 9
+
+Identifier = Annotated[str, Meta(pattern="^[a-z_][a-z0-9_]{0,62}$"), IMMUTABLE]
+Synchronous = Literal["off", "on", "strict"]
+
+_SAME_MAJOR = Rule(
+    "self.split('.')[0] == oldSelf.split('.')[0]",
+    message="the major version cannot be changed: major upgrades are not supported yet",
+)
+_NO_DOWNGRADE = Rule(
+    "self.split('.').size() < 2 || oldSelf.split('.').size() < 2"
+    " || int(self.split('.')[1]) >= int(oldSelf.split('.')[1])",
+    message="the version cannot be lowered",
+)
+_GROWS = Rule(
+    "quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0", message="the storage cannot become smaller"
+)
+_QUANTITY = Rule("quantity(string(self)).isGreaterThan(quantity('0'))", message="the size must be above 0")
+_STRICT = Rule(
+    "self.synchronous != 'strict' || self.replicas >= 2",
+    message="synchronous: strict needs 2 replicas or more: a single one would accept no write",
+    field_path=".replicas",
+)
+_SAME_CLASS = Rule(
+    "has(self.storageClassName) == has(oldSelf.storageClassName)", message="storageClassName cannot be changed"
+)
+
+
+class Phase(StrEnum):
+    """The phase of a database; `phases.derive_phase` derives it from what is observed."""
+
+    PENDING = "Pending"
+    CREATING = "Creating"
+    READY = "Ready"
+    UPDATING = "Updating"
+    SCALING = "Scaling"
+    EXPANDING = "Expanding"
+    FAILING_OVER = "FailingOver"
+    DEGRADED = "Degraded"
+    FAILED = "Failed"
+    HIBERNATED = "Hibernated"
+    DELETING = "Deleting"
+
+
+class Resources(Spec):
+    """Compute resources of each member: requests and limits."""
+
+    requests: dict[str, QuantityText] = field(default_factory=dict)
+    limits: dict[str, QuantityText] = field(default_factory=dict)
+
+
+class Toleration(Spec):
+    """A taint of nodes that the pods tolerate."""
+
+    key: str | None = None
+    operator: Literal["Equal", "Exists"] = "Equal"
+    value: str | None = None
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    toleration_seconds: int | None = None
+
+
+class Scheduling(Spec):
+    """Where the members run. They are spread over the domains of `spreadBy`."""
+
+    node_selector: dict[str, str] = field(default_factory=dict)
+    tolerations: list[Toleration] = field(default_factory=list)
+    priority_class_name: str | None = None
+    spread_by: Annotated[str, Meta(min_length=1)] = "kubernetes.io/hostname"
+    """The label of nodes whose values are the domains."""
+
+
+class Backup(Spec):
+    """Scheduled backups. This release does not make any: `enabled` is accepted, and the condition Backup says so."""
+
+    enabled: bool = False
+    schedule: str = "0 2 * * *"
+
+
+class DatabaseSpec(Spec, rules=(_STRICT, _SAME_CLASS)):
+    """The desired state of the database."""
+
+    version: Annotated[str, Meta(pattern=r"^[0-9]{1,4}(\.[0-9]{1,4}){0,2}$", max_length=14), _SAME_MAJOR, _NO_DOWNGRADE]
+    """Major or major.minor; a major alone means its newest minor that the operator knows."""
+    storage_size: Annotated[QuantityText, _QUANTITY, _GROWS] = "1Gi"
+    """Size of the claim of each member. It may only grow."""
+    engine: Annotated[Literal["postgresql"], IMMUTABLE] = "postgresql"
+    replicas: Annotated[int, Meta(ge=1, le=MAX_REPLICAS)] = 1
+    """Number of members. 1 means no failover."""
+    storage_class_name: Annotated[str | None, IMMUTABLE] = None
+    """The cluster's default class if not set."""
+    resources: Resources = field(default_factory=Resources)
+    scheduling: Scheduling = field(default_factory=Scheduling)
+    parameters: dict[str, str] = field(default_factory=dict)
+    """Settings of the engine. Those that the operator owns are refused."""
+    database: Identifier = "app"
+    """Name of the application's database."""
+    owner: Identifier = "app"
+    """The role that owns it, and that the application logs in as. It is no superuser."""
+    synchronous: Synchronous = "off"
+    """on: a commit waits for a replica while there is one. strict: always, so no acknowledged write is ever lost."""
+    backup: Backup = field(default_factory=Backup)
+    suspend: bool = False
+    """Change nothing; the status is still kept."""
+    hibernate: bool = False
+    """Stop all members and keep their data."""
+    deletion_policy: Literal["Retain", "Delete"] = "Retain"
+    """Whether the claims and the credentials outlive the object."""
+
+
+class MemberStatus(Spec):
+    """The observed state of one member."""
+
+    name: str
+    role: str = ""
+    state: str = ""
+    timeline: int | None = None
+    lag: int | None = None
+    """Bytes that a replica is behind; absent when it is not known."""
+
+
+class LastReady(Spec):
+    """What the database was when it was last ready: the memory that a change is compared with."""
+
+    replicas: int = 0
+    revision: str = ""
+    """Hash of the pod template."""
+
+
+class Rotation(Spec):
+    """A password rotation: the last request, and since when the old password has been replaced."""
+
+    request: str = ""
+    """The value of the annotation that was last handled, or is being handled."""
+    replaced: str = ""
+    """The login that is still valid beside the new one; "" when there is none."""
+    since: datetime | None = None
+
+
+class DatabaseStatus(Status):
+    """The observed state of the database. The fields after `selector` are memory of the operator."""
+
+    phase: Phase = Phase.PENDING
+    message: str = ""
+    observed_generation: int = 0
+    conditions: list[Condition] = field(default_factory=list)
+    primary: str = ""
+    """The pod that accepts writes; "" when there is none."""
+    ready_replicas: int = 0
+    replicas: int = 0
+    version: str = ""
+    """The version that all members run."""
+    storage: str = ""
+    """The smallest capacity of the members' claims."""
+    connection_secret: str = ""
+    members: list[MemberStatus] = field(default_factory=list)
+    last_error: str = ""
+    retry_count: int = 0
+    selector: str = ""
+    """Label selector of the pods, for autoscalers."""
+    credentials_created: bool = False
+    """Whether the Secrets were created once: they are never created again."""
+    initialized: bool = False
+    """Whether the members were initialised once: never again."""
+    last_ready: LastReady = field(default_factory=LastReady)
+    primary_lost_at: datetime | None = None
+    rotation: Rotation = field(default_factory=Rotation)
+
+
+class Database(
+    CustomResource[DatabaseSpec, DatabaseStatus],
+    group="example.com",
+    version="v1",
+    short_names=("db",),
+    scale=Scale(status_replicas=".status.replicas", selector=".status.selector"),
+    columns=(
+        Column("Version", ".spec.version"),
+        Column("Replicas", ".spec.replicas"),
+        Column("Ready", ".status.readyReplicas"),
+        Column("Primary", ".status.primary"),
+        Column("Phase", ".status.phase"),
+        Column("Message", ".status.message", priority=1),
+        AGE,
+    ),
+):
+    """A database with replication and failover."""

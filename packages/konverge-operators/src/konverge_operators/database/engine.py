@@ -1,0 +1,284 @@
+"""The engine of a database: everything that the operator does not know about PostgreSQL, or another one, itself.
+
+The reconciler creates the objects, counts the members, orders every step and writes the status. It asks an `Engine`
+for the rest. To add an engine, write a class with these attributes and methods, add its name to `DatabaseSpec.engine`
+and pass it to `new_operator`; the reconciler does not change.
+
+What the reconciler promises to an engine:
+
+- The members are the pods of one StatefulSet, `<name>-0`, `<name>-1`, ..., each with a claim that is mounted at
+  `MemberTemplate.data_path` and that is never deleted while the Database exists.
+- `<name>-0` runs alone until `ObservedMembers.initialized` was true once. Further members are added one by one, each
+  when those before it are healthy. After a hibernation all members that had data start together.
+- The three Secrets exist before the first pod and their content is never generated a second time.
+- A member is stopped on purpose only if it is no primary, or the only member. `switchover` is called first.
+- Every request is repeated until the next observation shows that it was done, also after a crash of the operator. So
+  requests must be idempotent: return without an error when there is nothing left to do.
+- Requests about one database come one after the other, and only from the leader of the operator.
+
+What an engine promises to the reconciler:
+
+- It decides alone who the primary is, also while the operator is down. Never do two members accept writes.
+- It initialises a cluster once, and marks that outside of the claims, where it outlives the pods. An empty claim of a
+  cluster that is initialised is filled from the primary, never initialised.
+- It labels the pod of the primary with `MemberTemplate.primary_labels` and those of replicas with `replica_labels`, and
+  removes them from a member that is neither; the Services select by them.
+- `render` is pure: the same Database yields the same result. A change of the result replaces the pods one by one.
+- A method that cannot reach a member raises `EngineError`; `observe` reports such a member as unknown instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Literal, Protocol, TypeAlias
+
+from konverge import Client, KonvergeError
+from konverge.k8s.core.v1 import Pod
+from konverge.objects import Kind, Resource
+from konverge_operators.database.api import Database
+from konverge_operators.manifests import Json
+
+__all__ = [
+    "Engine",
+    "EngineError",
+    "Login",
+    "Major",
+    "Member",
+    "MemberCalls",
+    "MemberTemplate",
+    "ObservedMembers",
+    "Permission",
+    "Response",
+    "Role",
+    "SecretNames",
+    "Target",
+]
+
+Role: TypeAlias = Literal["primary", "replica", "unknown"]
+Permission: TypeAlias = tuple[type[Resource] | Kind, tuple[str, ...]]
+"""A kind and the verbs that the *operator* needs for it, on behalf of the engine: `(ConfigMap, ("get", "patch"))`."""
+
+
+class EngineError(KonvergeError):
+    """A member did not do what it was asked for, or cannot be reached. The reconciler reports it and tries again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Major:
+    """One major version of the engine.
+
+    `newest` is the version that "18" alone means. Any other minor of a known major is accepted too.
+    """
+
+    name: str
+    newest: str
+    supported_until: date
+    upgrades_from: tuple[str, ...] = ()
+    """The majors whose data can be upgraded to this one."""
+
+
+@dataclass(frozen=True)
+class SecretNames:
+    """The Secrets of a database: `superuser` and `replication` have username and password, `application` has the keys
+    of servicebinding.io (type, host, port, username, password, database, uri).
+    """
+
+    superuser: str
+    replication: str
+    application: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemberTemplate:
+    """What the members of a database are made of.
+
+    The reconciler adds the security context (non-root `user`, read-only root, no capabilities), the mounts of `data`,
+    `config` and /tmp, resources, spreading and scheduling to `container`.
+    """
+
+    container: Json
+    """The container `database`: image, command, env, ports (the first one is for clients), startup, readiness and
+    liveness probes, lifecycle. A member is ready when it serves: the primary writes, a replica reads.
+    """
+    port: int
+    """The port for clients, of the Services too."""
+    config: dict[str, str] = field(default_factory=dict)
+    """The ConfigMap `<name>-engine`, mounted at `config_path`: files by name. A change replaces the pods, so leave
+    out what `configure` changes in place.
+    """
+    config_path: str = "/etc/database"
+    data_path: str = "/var/lib/database"
+    member_ports: tuple[int, ...] = ()
+    """Further ports that members and the operator reach, such as a REST API."""
+    volumes: list[Json] = field(default_factory=list)
+    init_containers: list[Json] = field(default_factory=list)
+    """Steps before the container, with the same mounts of `data` and `config`."""
+    role_rules: list[Json] = field(default_factory=list)
+    """Rules of the Role of the members' service account. Empty: the pods get no token."""
+    primary_labels: dict[str, str] = field(default_factory=dict)
+    replica_labels: dict[str, str] = field(default_factory=dict)
+    pod_annotations: dict[str, str] = field(default_factory=dict)
+    user: int = 999
+    grace_period: int = 120
+
+
+@dataclass(frozen=True)
+class Member:
+    """What is known of one member. `healthy` says whether it serves: a replica only while it follows the primary."""
+
+    name: str
+    """The name of its pod."""
+    role: Role = "unknown"
+    state: str = "unknown"
+    """The engine's word, for people: running, streaming, starting, stopped, ..."""
+    healthy: bool = False
+    timeline: int | None = None
+    lag: int | None = None
+    pending_restart: bool = False
+    """Whether a changed parameter waits for a restart of this member."""
+    synchronous: bool = False
+    """Whether a commit on the primary waits for this replica."""
+    version: str = ""
+    """The version that runs, if it is known."""
+
+
+@dataclass(frozen=True)
+class ObservedMembers:
+    """What is known of all members of a database."""
+
+    initialized: bool = False
+    """Whether the engine's own mark says that the cluster was initialised, whether or not anything runs now."""
+    members: tuple[Member, ...] = ()
+    primary: str = ""
+    """The member that accepts writes now, or "". At most one."""
+    config_current: bool = True
+    """Whether the parameters that can change in place, and `synchronous`, are those of the spec."""
+    switchover_pending: bool = False
+    """Whether a switchover was requested and is not done."""
+
+    def member(self, name: str) -> Member:
+        """Return a member; one of which nothing is known is unknown."""
+        return next((one for one in self.members if one.name == name), Member(name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """The database that a call is about: the object, its resolved version, and its pods as the cache has them.
+
+    `pods` are those that exist, ready or not, by ordinal. `client` reads and writes on the server, with the permissions
+    of the operator.
+    """
+
+    database: Database
+    version: str
+    pods: Sequence[Pod]
+    secrets: SecretNames
+    client: Client
+
+    @property
+    def name(self) -> str:
+        return self.database.name
+
+    @property
+    def namespace(self) -> str:
+        return self.database.namespace
+
+
+@dataclass(frozen=True)
+class Login:
+    """A role that the application logs in as, with the rights of the owner."""
+
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Response:
+    """The answer of a member to an HTTP request."""
+
+    status: int
+    body: bytes = b""
+
+
+class MemberCalls(Protocol):
+    """HTTP requests to members: the seam that tests of an engine replace."""
+
+    async def send(self, pod: Pod, port: int, method: str, path: str, body: bytes = b"") -> Response:
+        """Send a request to a port of a pod.
+
+        Raises: EngineError when the pod has no address or does not answer in time.
+        """
+        ...
+
+
+class Engine(Protocol):
+    """One engine. The in-memory engine of the simulation and PostgreSQL with Patroni implement it.
+
+    `operator_permissions` are what its methods need of `Target.client`. `denied_parameters` maps a parameter that users
+    may not set to the reason.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def majors(self) -> Sequence[Major]: ...
+    @property
+    def denied_parameters(self) -> Mapping[str, str]: ...
+    @property
+    def operator_permissions(self) -> Sequence[Permission]: ...
+
+    # Pure
+
+    def render(self, database: Database, version: str, secrets: SecretNames) -> MemberTemplate:
+        """Return what the members of a database in a version are made of."""
+        ...
+
+    def usernames(self, database: Database) -> Mapping[str, str]:
+        """Return the user names of the Secrets `superuser` and `replication`, and of `application` and `alternate`.
+
+        The last two are the logins of the application, which password rotations use in turns.
+        """
+        ...
+
+    def connection(self, database: Database, host: str, login: Login) -> dict[str, str]:
+        """Return the content of the application's Secret: the keys of servicebinding.io."""
+        ...
+
+    # Members
+
+    async def observe(self, target: Target) -> ObservedMembers:
+        """Return what is known of the members. It changes nothing, and must be quick: it is called in each reconcile.
+
+        Raises: EngineError when not even the engine's own mark can be read. Then nothing is changed.
+        """
+        ...
+
+    async def configure(self, target: Target) -> None:
+        """Bring what can change in place to the spec: parameters, `synchronous`. Called unless `config_current`."""
+        ...
+
+    async def switchover(self, target: Target, to: str) -> None:
+        """Ask the primary to hand over to a replica. It need not be done on return."""
+        ...
+
+    async def restart(self, target: Target, member: str) -> None:
+        """Restart the engine of a member in place, for parameters that need it. The pod stays."""
+        ...
+
+    async def rebuild(self, target: Target, member: str) -> None:
+        """Let a replica fetch all data from the primary again."""
+        ...
+
+    async def set_login(self, target: Target, login: Login) -> None:
+        """Create a login with the rights of the owner, or change its password."""
+        ...
+
+    async def delete_login(self, target: Target, username: str) -> None:
+        """Make a login invalid. One that does not exist is no error."""
+        ...
+
+    async def forget(self, target: Target) -> None:
+        """Delete what the engine has stored outside of the claims. The data is deleted too, and no pod is left."""
+        ...
