@@ -6,9 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -75,7 +77,7 @@ async def test_nothing_is_left_of_a_cluster_that_was_stopped(start: Start, direc
         await cluster.wait("p", is_ready)
 
     assert not processes_with("98773")
-    assert os.listdir(directory) == ["lock"]
+    assert os.listdir(directory) == []
 
 
 def test_files_stay_when_asked_for(directory: Path) -> None:
@@ -90,6 +92,19 @@ def test_a_running_cluster_keeps_its_files_when_another_starts(directory: Path) 
     with open_directory(directory, keep=False) as first, open_directory(directory, keep=False) as second:
         assert first.exists()
         assert first != second
+
+
+def test_the_last_runtime_removes_the_directory_of_this_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def use(_: int) -> bool:
+        with open_directory(None, keep=False) as directory:
+            return directory.is_dir()
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(use, range(400))), "one that is being removed is created again"
+
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:

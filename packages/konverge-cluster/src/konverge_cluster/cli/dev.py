@@ -34,7 +34,7 @@ _LOG_LINES = 10
 
 
 @click.command(context_settings={"show_default": True})
-@click.argument("target")
+@click.argument("target", required=False)
 @option("--port", type=PORT, default=0, help="Port of the API server; 0 uses a free one.")
 @option("--nodes", "count", type=click.IntRange(0, 100), default=3, help="Number of nodes.")
 @option(
@@ -52,6 +52,8 @@ def dev(
     cluster and its objects stay. The command shows objects, queues and reconciles, and leaves nothing behind.
 
     Example: konverge dev konverge_operators.webapp
+
+    With `--run`, the local images that the operator ships run as processes.
     """
     # Imported here because the other commands do not need the API server.
     from konverge.cli.log_files import log_to_file

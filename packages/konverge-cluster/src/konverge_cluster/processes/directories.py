@@ -21,13 +21,13 @@ _LOCK: Final = "lock"
 def open_directory(parent: Path | None, *, keep: bool) -> Iterator[Path]:
     """Create a directory for a runtime, after removing those of runtimes that were killed.
 
-    `parent` is where; by default a directory of this user below the one for temporary files. With `keep` the files
-    stay.
+    `parent` is where; by default a directory of this user below the one for temporary files, which the last runtime
+    removes. With `keep` the files stay.
 
     Raises: OSError when the parent is not a directory of this user.
     """
-    place = _checked(parent or Path(tempfile.gettempdir()) / f"konverge-processes-{os.getuid()}")
-    with _locked(place / _LOCK):
+    place = parent or Path(tempfile.gettempdir()) / f"konverge-processes-{os.getuid()}"
+    with _locked(place):
         _remove_abandoned(place)
         directory = Path(tempfile.mkdtemp(prefix="run-", dir=place))
         lock = os.open(directory / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -41,10 +41,14 @@ def open_directory(parent: Path | None, *, keep: bool) -> Iterator[Path]:
         else:
             shutil.rmtree(directory, ignore_errors=True)
         os.close(lock)
+        if parent is None:
+            with suppress(OSError), _locked(place):
+                place.rmdir()  # fails while there is another runtime, or what one has kept
 
 
 def _checked(place: Path) -> Path:
-    place.mkdir(mode=_mode(), parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        place.mkdir(mode=_mode(), parents=True)
     found = place.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
         raise PermissionError(f"{place} is not a directory of this user: remove it, or choose another directory")
@@ -58,13 +62,26 @@ def _mode() -> int:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+def _locked(place: Path) -> Iterator[None]:
+    """Create a directory and lock it."""
+    descriptor = None
+    while descriptor is None:
+        with suppress(FileNotFoundError):  # removed meanwhile
+            descriptor = _lock_directory(_checked(place))
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)
+
+
+def _lock_directory(place: Path) -> int | None:
+    """Lock a directory; return its descriptor, None if the directory was removed meanwhile."""
+    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    if os.fstat(descriptor).st_nlink:
+        return descriptor
+    os.close(descriptor)
+    return None
 
 
 def _remove_abandoned(place: Path) -> None:

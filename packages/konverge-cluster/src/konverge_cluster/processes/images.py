@@ -2,6 +2,7 @@
 
     LocalImages([LocalImage("postgres:*", command=["/opt/pg/bin/postgres"], paths=["/opt/pg"])])
     LocalImages.load("images.yaml")
+    LocalImages.of(operator)
 
 A table in YAML is a list below `images`, with the fields of `LocalImage` in camelCase. `$(DIR)` is the directory of
 the table and `$(PYTHON)` this interpreter; `$(POD_IP)`, `$(POD_NAME)`, `$(POD_NAMESPACE)` and the variables of the
@@ -17,9 +18,12 @@ from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from pathlib import Path
 from signal import Signals
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 import yaml
+
+if TYPE_CHECKING:
+    from konverge.manager import Operator
 
 __all__ = ["Arguments", "LocalImage", "LocalImages", "Others", "missing_image"]
 
@@ -53,7 +57,7 @@ class LocalImage:
     stop_signal: str = "SIGTERM"
 
     def __post_init__(self) -> None:
-        if not self.image:
+        if not self.image or not isinstance(self.image, str):
             raise ValueError("a local image needs the pattern of the images that it stands for: image: 'postgres:*'")
         if self.arguments not in get_args(Arguments):
             raise ValueError(f"arguments of {self.image!r} is one of {_listed(Arguments)}, got {self.arguments!r}")
@@ -75,7 +79,8 @@ class LocalImage:
         if unknown:
             raise ValueError(f"{unknown[0]!r} is no field of a local image: write one of {', '.join(_FIELDS)}")
         constants = {"DIR": directory or os.getcwd(), "PYTHON": sys.executable}
-        return cls(**{_FIELDS[name]: _substitute(value, constants) for name, value in values.items()})
+        parsed: dict[str, Any] = {_FIELDS[name]: _substitute(value, constants) for name, value in values.items()}
+        return cls(**{"image": "", **parsed})
 
     def argv(self, command: Sequence[str], args: Sequence[str]) -> list[str]:
         """Return what to execute for a container with this command and these arguments."""
@@ -106,6 +111,9 @@ class LocalImages:
             raise ValueError(f"others is one of {_listed(Others)}, got {others!r}")
         self.images = tuple(images)
         self.others: Others = others
+        for one in self.images:
+            if not isinstance(one, LocalImage):
+                raise ValueError(f"a table of local images has items LocalImage(pattern, command=[...]), got {one!r}")
 
     @classmethod
     def load(cls, *paths: str | os.PathLike[str]) -> LocalImages:
@@ -113,13 +121,21 @@ class LocalImages:
 
         Raises: ValueError for an invalid table; OSError for a file that cannot be read.
         """
-        images: list[LocalImage] = []
-        others: Others = "simulate"
+        found = cls()
         for path in paths:
-            table = cls.from_dict(_read_yaml(Path(path)), directory=str(Path(path).resolve().parent))
-            images += table.images
-            others = table.others
-        return cls(images, others=others)
+            found = found.merge(cls.from_dict(_read_yaml(Path(path)), directory=str(Path(path).resolve().parent)))
+        return found
+
+    @classmethod
+    def of(cls, *operators: Operator) -> LocalImages:
+        """Return the tables that operators ship; entries of later ones win.
+
+        Raises: ValueError for an invalid table; OSError for a file that cannot be read.
+        """
+        found = cls()
+        for table in (one for operator in operators for one in operator.images):
+            found = found.merge(cls.load(table) if isinstance(table, Path) else cls(table()))
+        return found
 
     @classmethod
     def from_dict(cls, values: Any, *, directory: str = "") -> LocalImages:
@@ -147,9 +163,9 @@ class LocalImages:
         """Report whether a pod with these images is run; if not, it is simulated."""
         return self.others == "fail" or any(self.find(image) is not None for image in images)
 
-    def with_images(self, images: Iterable[LocalImage]) -> LocalImages:
-        """Return the table with more entries, which win over those that it has."""
-        return LocalImages([*self.images, *images], others=self.others)
+    def merge(self, other: LocalImages) -> LocalImages:
+        """Return both tables as one, in which the other one wins."""
+        return LocalImages([*self.images, *other.images], others=other.others)
 
 
 def missing_image(image: str) -> str:

@@ -5,9 +5,10 @@ operator = Operator(name="webapp-operator", kinds=((WebApp, WebAppV1Beta1),), co
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from prometheus_client.registry import Collector
 
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["Operator"]
 
 
+ImageTable: TypeAlias = Path | Callable[[], Iterable[Any]]
+"""Local images of process nodes: a YAML file, or a function that returns `konverge_cluster.processes.LocalImage`s."""
+
+
 class _DefaultKinds(tuple[Any, ...]):
     """The default of `kinds`: the custom resources that the controllers reconcile."""
 
@@ -41,7 +46,8 @@ class Operator:
     resources: for each kind the class, or a tuple with the class of each version; by default the custom resources that
     its controllers reconcile. `samples` are example manifests, `metrics` are metrics of the operator itself.
     `runnables` are async functions that run on the leader, or `Runnable(function, leader_only=False)`. `shared` are
-    functions that open what reconcilers and runnables get with `ctx.shared(type)`.
+    functions that open what reconcilers and runnables get with `ctx.shared(type)`. `images` are tables of local images,
+    for `konverge dev --run`; a function is only called there, so it may import what production lacks.
 
     Raises: ValueError for a name that is not a DNS label, TypeError for a part of the wrong type.
     """
@@ -56,13 +62,14 @@ class Operator:
     metrics: tuple[Collector, ...] = ()
     runnables: tuple[Runnable | RunnableFunction, ...] = ()
     shared: tuple[OpenShared, ...] = ()
+    images: tuple[ImageTable, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or dns_label_errors(self.name):
             raise ValueError(
                 f"name must be at most 63 lower-case letters, digits and '-', like 'webapp-operator': {self.name!r:.80}"
             )
-        for part in ("controllers", "kinds", "webhooks", "samples", "metrics", "runnables", "shared"):
+        for part in ("controllers", "kinds", "webhooks", "samples", "metrics", "runnables", "shared", "images"):
             if not isinstance(getattr(self, part), tuple):
                 raise TypeError(f"{part} is a tuple: write {part}=(one, two), and {part}=(one,) for a single one")
         for controller in self.controllers:
