@@ -180,6 +180,10 @@ class TransportError(KonvergeError):
         self.sent = sent
 
 
+class RedirectError(TransportError):
+    """The response was a redirect: the server is not an API server. Redirects are not followed, nor is it retried."""
+
+
 class DecodeError(KonvergeError):
     """The data does not have the expected form; `path` is the wire path ("" when unknown)."""
 

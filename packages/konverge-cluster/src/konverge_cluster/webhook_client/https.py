@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from konverge.client.access.config import ClientConfig
 from konverge.client.access.tls import Tls
+from konverge.client.connection.limits import Limits
 from konverge.client.transport import HttpTransport
 from konverge.errors import ConfigError, DecodeError, TransportError
 from konverge.wire.messages import Request
@@ -28,7 +29,8 @@ class HttpsTransport:
     """Sends reviews to servers over HTTPS; keeps connections to the last few dozen servers.
 
     Promises: cancelling a call closes its connection; every error is a `WebhookCallError` with the text of Go's HTTP
-    client, as far as Python's TLS library reports the same facts.
+    client, as far as Python's TLS library reports the same facts. A link-local address is never called: an object
+    could otherwise have this server read the credentials of its machine.
     """
 
     def __init__(self) -> None:
@@ -69,7 +71,7 @@ def _make_transport(server: str, ca_bundle: bytes | None, server_name: str) -> H
     try:
         tls = Tls(ca=ca_bundle, server_name=server_name or None)
         tls.ca()
-        return HttpTransport(ClientConfig(server=server, tls=tls))
+        return HttpTransport(ClientConfig(server=server, tls=tls), limits=Limits(link_local=False))
     except ConfigError as error:
         text = "unable to load root certificates: unable to parse bytes as PEM block"
         raise WebhookCallError(text, no_client=True) from error

@@ -67,6 +67,16 @@ async def test_a_service_that_is_not_registered_is_not_found() -> None:
         await WebhookClient().post(target, REVIEW)
 
 
+@pytest.mark.real_time
+@pytest.mark.parametrize("host", ["169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]"])
+async def test_a_link_local_address_is_never_called(host: str) -> None:
+    webhook_client = WebhookClient()
+
+    with pytest.raises(WebhookCallError, match="is a link-local address, which is not permitted"):
+        await webhook_client.post(Target(f"https://{host}", "/latest"), REVIEW)
+    await webhook_client.close()
+
+
 async def test_ports_of_one_service_are_distinct() -> None:
     async def handle(path: str, review: dict[str, Any]) -> dict[str, Any]:
         return {**review, "path": path}

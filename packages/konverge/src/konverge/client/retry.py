@@ -7,7 +7,8 @@ This module decides; it does not sleep. Rules:
 2. A request that may have been processed (a cut connection, a 5xx) is retried only if it is idempotent: reads,
    server-side apply, writes with a version or uid as precondition. A create is not idempotent.
 3. The server's Retry-After is a lower bound of the delay. If it is longer than `max_retry_after`, there is no retry.
-4. Without Retry-After the delay doubles from `base_delay` to `max_delay`, minus a random part of up to half of it.
+4. A redirect is not retried: it would come again.
+5. Without Retry-After the delay doubles from `base_delay` to `max_delay`, minus a random part of up to half of it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from enum import Enum
 from random import Random
 
-from konverge.errors import KonvergeError, ServerError, TooManyRequests, TransportError
+from konverge.errors import KonvergeError, RedirectError, ServerError, TooManyRequests, TransportError
 
 __all__ = ["RetryMode", "RetryPolicy"]
 
@@ -58,6 +59,8 @@ def _may_retry(error: KonvergeError, retry: RetryMode) -> bool:
     if retry is RetryMode.NEVER:
         return False
     match error:
+        case RedirectError():
+            return False
         case TooManyRequests():
             return True
         case TransportError():

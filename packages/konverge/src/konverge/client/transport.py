@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import asyncio
 import io
-import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 from weakref import WeakSet
@@ -36,7 +36,7 @@ from konverge.client.connection.deadlines import DeadlineReached, Deadlines
 from konverge.client.connection.failures import describe_error
 from konverge.client.connection.limits import Limits, TransportStats
 from konverge.client.connection.proxies import ProxyRoute
-from konverge.client.connection.sockets import set_keep_alive
+from konverge.client.connection.sockets import open_socket, set_keep_alive
 from konverge.client.connection.tls_buffers import limit_read_buffer
 from konverge.errors import TransportError
 from konverge.wire.messages import BufferedResponse, Request, Response, WebSocket
@@ -63,6 +63,7 @@ _REFUSAL_BYTES = 1 << 20
 _MESSAGE_BYTES = 16 << 20
 _CLOSE_TIMEOUT = aiohttp.ClientWSTimeout(ws_close=1.0)  # pyright: ignore[reportCallIssue]
 _WHILE_CONNECTING = "while connecting"
+_WHILE_AUTHENTICATING = "while waiting for credentials"
 _CLOSED = "the transport is closed"
 
 
@@ -199,7 +200,7 @@ class HttpTransport:
         )
 
     async def _send(self, request: Request) -> aiohttp.ClientResponse:
-        identity = await self._config.credentials.identity()
+        identity = await self._identity()
         response = await self._send_once(request, identity)
         if response.status != 401:
             return response
@@ -213,6 +214,13 @@ class HttpTransport:
         response.close()
         self._renewed += 1
         return await self._send_once(request, renewed)
+
+    async def _identity(self) -> Identity:
+        try:
+            return await self._config.credentials.identity()
+        except asyncio.CancelledError as error:
+            error.add_note(_WHILE_AUTHENTICATING)
+            raise
 
     async def _send_once(self, request: Request, identity: Identity) -> aiohttp.ClientResponse:
         session = self._streams if request.stream else self._calls
@@ -237,7 +245,7 @@ class HttpTransport:
     async def _upgrade(
         self, request: Request, protocols: tuple[str, ...]
     ) -> aiohttp.ClientWebSocketResponse | BufferedResponse:
-        identity = await self._config.credentials.identity()
+        identity = await self._identity()
         try:
             return await self._upgrade_once(request, protocols, identity)
         except _Refused as refused:
@@ -287,7 +295,11 @@ class HttpTransport:
         return headers
 
     def _timeout_error(self, request: Request, reached: DeadlineReached) -> TransportError:
-        connecting = _WHILE_CONNECTING in getattr(reached.__cause__, "__notes__", ())
+        notes = getattr(reached.__cause__, "__notes__", ())
+        if _WHILE_AUTHENTICATING in notes:
+            what = f"no credentials within {request.timeout:g} s: {self._config.credentials!r} was not done"
+            return self._error(request, what, sent=False)
+        connecting = _WHILE_CONNECTING in notes
         what = "no connection" if connecting else "no response"
         return self._error(request, f"{what} within {request.timeout:g} s", sent=not connecting)
 
@@ -455,7 +467,7 @@ class _Connector(aiohttp.TCPConnector):
             limit=connections,
             keepalive_timeout=limits.idle,
             resolver=aiohttp.ThreadedResolver(),
-            socket_factory=lambda address: set_keep_alive(socket.socket(*address[:3]), limits.peer_timeout),
+            socket_factory=partial(open_socket, limits=limits),
         )
         self._limits = limits
         self._proxy = proxy

@@ -28,6 +28,7 @@ from konverge.errors import (
     Forbidden,
     Invalid,
     NotFound,
+    RedirectError,
     ServerError,
     TooManyRequests,
     TransportError,
@@ -92,7 +93,7 @@ def _unexpected_status(status: int, headers: Mapping[str, str], request: str) ->
         return TransportError(f"{prefix}unexpected status HTTP {status}")
     host = _host(headers.get("location", ""))
     target = f" to {host}" if host else ""
-    return TransportError(
+    return RedirectError(
         f"{prefix}redirects are not followed: HTTP {status}{target} (is the server URL the one of the API server?)"
     )
 

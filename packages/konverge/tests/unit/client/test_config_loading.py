@@ -136,6 +136,22 @@ def test_an_override_that_is_no_namespace_says_where_it_comes_from(world: World)
         world.load()
 
 
+@pytest.mark.parametrize("value", ["soon", "0", "-1", "nan", "1e9"])
+def test_a_timeout_of_exec_plugins_that_is_no_number_of_seconds_is_refused(tmp_path: Path, value: str) -> None:
+    file = tmp_path / "exec.yaml"
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "aws", "interactiveMode": "Never"}
+    user = {"name": "u", "user": {"exec": plugin}}
+    cluster = {"name": "c", "cluster": {"server": "https://exec.example"}}
+    context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
+    file.write_text(
+        yaml.safe_dump({"clusters": [cluster], "users": [user], "contexts": [context], "current-context": "x"})
+    )
+
+    assert load_config(kubeconfig=file, environ={"KONVERGE_EXEC_TIMEOUT": "30"}).server == "https://exec.example"
+    with pytest.raises(ConfigError, match=r"^environment variable KONVERGE_EXEC_TIMEOUT: expected a number of seconds"):
+        load_config(kubeconfig=file, environ={"KONVERGE_EXEC_TIMEOUT": value})
+
+
 def test_a_service_account_has_its_namespace_unless_the_pod_says_another(world: World) -> None:
     assert world.load("KUBECONFIG").namespace == "pod-namespace"
     world.environ["POD_NAMESPACE"] = "downward"

@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from konverge.client.retry import RetryMode, RetryPolicy
-from konverge.errors import Conflict, KonvergeError, NotFound, ServerError, TooManyRequests, TransportError
+from konverge.errors import (
+    Conflict,
+    KonvergeError,
+    NotFound,
+    RedirectError,
+    ServerError,
+    TooManyRequests,
+    TransportError,
+)
 
 
 def refused(cls: type[TooManyRequests | ServerError], status: int, retry_after: float | None = None) -> KonvergeError:
@@ -30,6 +38,7 @@ UNSENT = TransportError("refused", sent=False)
         (UNSENT, RetryMode.UNPROCESSED, True),
         (CUT, RetryMode.UNPROCESSED, False),
         (CUT, RetryMode.IDEMPOTENT, True),
+        (RedirectError("moved"), RetryMode.IDEMPOTENT, False),
         (DOWN, RetryMode.UNPROCESSED, False),
         (DOWN, RetryMode.IDEMPOTENT, True),
         (refused(ServerError, 500), RetryMode.IDEMPOTENT, False),

@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 
 from faulty_server import FaultyServer, Handler, ReceivedRequest, serving
+from konverge.client import Client
 from konverge.client.access.config import ClientConfig
+from konverge.client.access.credentials import Identity
 from konverge.client.connection.limits import Limits, TransportStats
 from konverge.client.impersonation import Impersonation
 from konverge.client.transport import HttpTransport
-from konverge.errors import DecodeError, TransportError
+from konverge.errors import DecodeError, RedirectError, TransportError
+from konverge.k8s.core.v1 import Pod
 from konverge.wire import FrameReader, Request, Response
 
 pytestmark = pytest.mark.real_time
@@ -149,6 +152,33 @@ async def test_redirects_are_never_followed() -> None:
         assert response.headers["location"] == f"{elsewhere.url}/stolen"
     assert len(server.requests) == 1
     assert elsewhere.connections == 0
+
+
+async def test_a_redirect_is_not_retried() -> None:
+    async def handler(request: ReceivedRequest) -> None:
+        await request.respond(302, b"", "Location: https://login.example.com/")
+
+    async with wired(handler) as (transport, server):
+        with pytest.raises(RedirectError, match=r"redirects are not followed: HTTP 302 to https://login\.example"):
+            await Client(transport).list(Pod)
+    assert len(server.requests) == 1
+
+
+async def test_credentials_that_take_too_long_are_named() -> None:
+    class Hanging:
+        def __repr__(self) -> str:
+            return "ExecPlugin('aws')"
+
+        async def identity(self) -> Identity:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        async def renew(self, rejected: Identity) -> Identity | None:
+            raise AssertionError(rejected)
+
+    async with HttpTransport(ClientConfig(server="https://127.0.0.1:1", credentials=Hanging())) as transport:
+        with pytest.raises(TransportError, match=r"no credentials within 0.1 s: ExecPlugin\('aws'\) was not done"):
+            await transport.send(Request("GET", "/api/v1/pods", timeout=0.1))
 
 
 async def test_cookies_are_not_kept() -> None:

@@ -38,7 +38,9 @@ API_VERSIONS = (f"{GROUP}v1", f"{GROUP}v1beta1")
 MIN_RUN_INTERVAL = 10.0
 """Seconds after a run without another one: it would return the same credentials."""
 
-DEADLINE = 60.0
+DEADLINE = 10.0
+"""Seconds for a run; the environment variable KONVERGE_EXEC_TIMEOUT sets another number."""
+
 INTERACTIVE_DEADLINE = 300.0
 """Seconds for a run in which a person logs in."""
 

@@ -22,6 +22,8 @@ from konverge.client.impersonation import Impersonation
 
 __all__ = ["check_user", "credentials_of", "impersonation_of"]
 
+_MAX_EXEC_TIMEOUT = 3600
+
 
 def check_user(entry: Entry[User]) -> None:
     """Raise ConfigError for an entry that kubectl rejects, whether its credentials are used or not."""
@@ -52,7 +54,20 @@ def credentials_of(
     if user.exec is None:
         return ANONYMOUS
     info = cluster() if user.exec.provide_cluster_info else None
-    return ExecPlugin(_exec_spec(entry, user.exec, info), environ=environ)
+    timeout = _exec_timeout(os.environ if environ is None else environ)
+    return ExecPlugin(_exec_spec(entry, user.exec, info), environ=environ, deadline=timeout)
+
+
+def _exec_timeout(environ: Mapping[str, str]) -> float | None:
+    text = environ.get("KONVERGE_EXEC_TIMEOUT", "")
+    try:
+        seconds = float(text) if text else None
+    except ValueError:
+        seconds = -1
+    if seconds is not None and not 0 < seconds <= _MAX_EXEC_TIMEOUT:
+        expected = f"expected a number of seconds up to {_MAX_EXEC_TIMEOUT}"
+        raise Location("environment variable KONVERGE_EXEC_TIMEOUT").error(expected)
+    return seconds
 
 
 def impersonation_of(entry: Entry[User]) -> Impersonation | None:

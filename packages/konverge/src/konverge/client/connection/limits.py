@@ -15,7 +15,8 @@ class Limits:
     watches never delay a request. `body` limits the decompressed body of a response in bytes: collections are large,
     256 MiB are about 50,000 pods. `connect` is the timeout of one connection attempt to one address, with TLS. `idle`
     is how long an unused connection stays open; the default is below the 60 s of common load balancers. `peer_timeout`
-    is how long a peer may acknowledge nothing before its connection is closed.
+    is how long a peer may acknowledge nothing before its connection is closed. `link_local` permits link-local
+    addresses, where clouds serve the credentials of a machine.
     """
 
     connections: int = 100
@@ -23,6 +24,7 @@ class Limits:
     connect: float = 10.0
     idle: float = 30.0
     peer_timeout: float = 30.0
+    link_local: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,32 @@
-"""Socket options that detect an unreachable peer."""
+"""Sockets with options that detect an unreachable peer."""
 
 from __future__ import annotations
 
+import errno
+import ipaddress
 import socket
+from typing import Any
 
-__all__ = ["set_keep_alive"]
+from konverge.client.connection.limits import Limits
+
+__all__ = ["open_socket", "set_keep_alive"]
+
+
+def open_socket(address: tuple[Any, ...], *, limits: Limits) -> socket.socket:
+    """Return a socket for an entry of `getaddrinfo`.
+
+    Raises: PermissionError for a link-local address, unless the limits permit it.
+    """
+    family, kind, protocol, _, (host, *_) = address
+    if not limits.link_local and _is_link_local(host):
+        raise PermissionError(errno.EACCES, f"{host} is a link-local address, which is not permitted")
+    return set_keep_alive(socket.socket(family, kind, protocol), limits.peer_timeout)
+
+
+def _is_link_local(host: str) -> bool:
+    address = ipaddress.ip_address(host)
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_link_local
 
 
 def set_keep_alive(sock: socket.socket, timeout: float) -> socket.socket:
