@@ -190,7 +190,11 @@ class DatabaseStatus(Status):
     initialized: bool = False
     """Whether the members were initialised once: never again."""
     last_ready: LastReady = field(default_factory=LastReady)
+    last_replicas: int = 0
+    """How many members were last started: after a hibernation all of them start, since any may have the newest data."""
     primary_lost_at: datetime | None = None
+    switchover_from: str = ""
+    """The primary when a switchover was requested; "" when none is requested."""
     rotation: Rotation = field(default_factory=Rotation)
 
 

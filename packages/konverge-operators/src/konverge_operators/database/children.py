@@ -1,0 +1,151 @@
+"""The children of a Database: what the members are made of, and what leads to them."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+
+from konverge.k8s.apps.v1 import StatefulSet
+from konverge.k8s.core.v1 import ConfigMap, Service, ServiceAccount
+from konverge.k8s.networking.v1 import NetworkPolicy
+from konverge.k8s.policy.v1 import PodDisruptionBudget
+from konverge.k8s.rbac.v1 import Role, RoleBinding
+from konverge.objects import AnyObject, to_wire
+from konverge_operators.database.api import Database
+from konverge_operators.database.engine import MemberTemplate
+from konverge_operators.database.names import (
+    OPERATOR,
+    RESTART,
+    REVISION,
+    engine_config,
+    labels_of,
+    read_only_service,
+    read_write_service,
+    selector_of,
+)
+from konverge_operators.manifests import Json, child, disruption_budget, pod_spec
+
+__all__ = ["KINDS", "pod_template", "revision_of", "stateful_set", "supporting_objects"]
+
+KINDS = (StatefulSet, ConfigMap, Service, ServiceAccount, Role, RoleBinding, PodDisruptionBudget, NetworkPolicy)
+_REQUESTS = {"cpu": "250m", "memory": "512Mi"}
+
+
+def supporting_objects(database: Database, template: MemberTemplate) -> list[AnyObject]:
+    """Return all children but the StatefulSet: they exist before the members."""
+    name, labels = database.name, labels_of(database)
+    objects: list[AnyObject] = [
+        child(ConfigMap, engine_config(database), labels, data=template.config),
+        child(ServiceAccount, name, labels, automountServiceAccountToken=False),
+        *_services(database, template),
+        child(PodDisruptionBudget, name, labels, spec=disruption_budget(selector_of(database))),
+        child(NetworkPolicy, name, labels, spec=_network_policy(database, template)),
+    ]
+    if template.role_rules:
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
+        subject = {"kind": "ServiceAccount", "name": name, "namespace": database.namespace}
+        objects.append(child(Role, name, labels, rules=template.role_rules))
+        objects.append(child(RoleBinding, name, labels, roleRef=role, subjects=[subject]))
+    return objects
+
+
+def pod_template(database: Database, template: MemberTemplate) -> Json:
+    """Return the template of the pods. Its annotations have a hash of itself and of the files of the engine."""
+    annotations = dict(template.pod_annotations)
+    if restart := database.metadata.annotations.get(RESTART):
+        annotations[RESTART] = restart
+    metadata: Json = {"labels": labels_of(database), "annotations": annotations}
+    found: Json = {"metadata": metadata, "spec": _pods(database, template)}
+    digest = sha256(json.dumps([found, template.config], sort_keys=True).encode()).hexdigest()[:16]
+    annotations[REVISION] = digest
+    return found
+
+
+def revision_of(template: Json) -> str:
+    """Return the hash of a pod template."""
+    return str(template["metadata"]["annotations"][REVISION])
+
+
+def stateful_set(database: Database, pods: Json, *, replicas: int, storage: str) -> StatefulSet:
+    """Return the StatefulSet. The operator raises `replicas` one by one, and deletes the pods that are outdated."""
+    claim: Json = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}}
+    if database.spec.storage_class_name is not None:
+        claim["storageClassName"] = database.spec.storage_class_name
+    spec = {
+        "replicas": replicas,
+        "serviceName": database.name,
+        "podManagementPolicy": "Parallel",
+        "updateStrategy": {"type": "OnDelete"},
+        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
+        "selector": {"matchLabels": selector_of(database)},
+        "template": pods,
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim}],
+    }
+    return child(StatefulSet, database.name, labels_of(database), spec=spec)
+
+
+def _pods(database: Database, template: MemberTemplate) -> Json:
+    spec, resources = database.spec, database.spec.resources
+    mounts = [
+        *template.container.get("volumeMounts", ()),
+        {"name": "data", "mountPath": template.data_path},
+        {"name": "config", "mountPath": template.config_path, "readOnly": True},
+    ]
+    requests = {"requests": {**_REQUESTS, **resources.requests}, "limits": dict(resources.limits)}
+    container = {**template.container, "name": "database", "resources": requests, "volumeMounts": mounts}
+    config = {"name": "config", "configMap": {"name": engine_config(database)}}
+    fields: Json = {
+        "volumes": [*template.volumes, config],
+        "serviceAccountName": database.name,
+        "automountServiceAccountToken": bool(template.role_rules),
+        "terminationGracePeriodSeconds": template.grace_period,
+        **_scheduling(database),
+    }
+    pods = pod_spec(container, selector_of(database), user=template.user, **fields)
+    for constraint in pods["topologySpreadConstraints"]:
+        constraint["topologyKey"] = spec.scheduling.spread_by
+    if template.init_containers:
+        shared = {name: pods["containers"][0][name] for name in ("securityContext", "volumeMounts")}
+        pods["initContainers"] = [{"resources": requests, **one, **shared} for one in template.init_containers]
+    return pods
+
+
+def _scheduling(database: Database) -> Json:
+    scheduling = database.spec.scheduling
+    found: Json = {}
+    if scheduling.node_selector:
+        found["nodeSelector"] = dict(scheduling.node_selector)
+    if scheduling.tolerations:
+        found["tolerations"] = [to_wire(one) for one in scheduling.tolerations]
+    if scheduling.priority_class_name is not None:
+        found["priorityClassName"] = scheduling.priority_class_name
+    return found
+
+
+def _services(database: Database, template: MemberTemplate) -> list[Service]:
+    labels, selected = labels_of(database), selector_of(database)
+    ports = [{"name": "database", "port": template.port, "targetPort": template.port}]
+    headless = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": selected, "ports": ports}
+    primary = {"selector": {**selected, **template.primary_labels}, "ports": ports}
+    replicas = {"selector": {**selected, **template.replica_labels}, "ports": ports}
+    return [
+        child(Service, database.name, labels, spec=headless),
+        child(Service, read_write_service(database), labels, spec=primary),
+        child(Service, read_only_service(database), labels, spec=replicas),
+    ]
+
+
+def _network_policy(database: Database, template: MemberTemplate) -> Json:
+    """Return a policy: clients of the namespace reach the database, members and the operator also their other ports."""
+    members = {"podSelector": {"matchLabels": selector_of(database)}}
+    operator = {"namespaceSelector": {}, "podSelector": {"matchLabels": {"app.kubernetes.io/name": OPERATOR}}}
+    ports = [{"port": port} for port in (template.port, *template.member_ports)]
+    ingress: list[Json] = [
+        {"from": [{"podSelector": {}}], "ports": ports[:1]},
+        {"from": [members, operator], "ports": ports},
+    ]
+    return {
+        "podSelector": {"matchLabels": selector_of(database)},
+        "policyTypes": ["Ingress"],
+        "ingress": ingress,
+    }

@@ -1,0 +1,122 @@
+"""What is observed of a Database in one reconcile. Plans and phases are functions of these facts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from konverge.k8s.apps.v1 import StatefulSet
+from konverge.k8s.core.v1 import PersistentVolumeClaim, Pod
+from konverge.objects import Quantity
+from konverge_operators.database.api import Database
+from konverge_operators.database.engine import Member, ObservedMembers
+from konverge_operators.database.names import REVISION, ordinal_of, pod_name
+
+__all__ = ["Facts", "capacity_of", "is_pod_ready"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What is observed: the children, what the engine says, and what is wrong.
+
+    `revision` is that of the desired pod template. `problem` is a mistake in the spec, `missing` are Secrets that
+    should exist, `unreachable` says why the engine could not be observed, `cannot_grow` why the storage stays as it is.
+    """
+
+    database: Database
+    now: datetime
+    revision: str = ""
+    stateful_set: StatefulSet | None = None
+    pods: tuple[Pod, ...] = ()
+    claims: tuple[PersistentVolumeClaim, ...] = ()
+    observed: ObservedMembers = field(default_factory=ObservedMembers)
+    problem: str = ""
+    missing: tuple[str, ...] = ()
+    unreachable: str = ""
+    cannot_grow: str = ""
+
+    @property
+    def initialized(self) -> bool:
+        """Whether the members were initialised once."""
+        return self.observed.initialized or self.database.status.initialized
+
+    @property
+    def replicas(self) -> int:
+        """The number of members that the StatefulSet has to run; 0 without one."""
+        found = self.stateful_set
+        return 0 if found is None or found.spec.replicas is None else found.spec.replicas
+
+    @property
+    def set_is_current(self) -> bool:
+        """Whether the StatefulSet controller has seen the last change, and the last change is the desired template."""
+        found = self.stateful_set
+        if found is None or found.spec.template.metadata is None:
+            return False
+        revision = (found.spec.template.metadata.annotations or {}).get(REVISION)
+        return revision == self.revision and (found.status.observed_generation or 0) >= (found.metadata.generation or 0)
+
+    @property
+    def expected(self) -> tuple[str, ...]:
+        """The names of the members that have to run."""
+        return tuple(pod_name(self.database, ordinal) for ordinal in range(self.replicas))
+
+    @property
+    def surplus(self) -> tuple[str, ...]:
+        """The pods that have to stop, and have not yet."""
+        return tuple(one.name for one in self.pods if one.name not in self.expected)
+
+    def pod(self, name: str) -> Pod | None:
+        return next((one for one in self.pods if one.name == name), None)
+
+    def member(self, name: str) -> Member:
+        return self.observed.member(name)
+
+    def is_healthy(self, name: str) -> bool:
+        """Report whether a member serves: by its pod and by the engine."""
+        pod = self.pod(name)
+        return pod is not None and is_pod_ready(pod) and self.member(name).healthy
+
+    def is_outdated(self, pod: Pod) -> bool:
+        """Report whether a pod was created from another template, and is not being deleted already."""
+        is_current = (pod.metadata.annotations or {}).get(REVISION) == self.revision
+        return not is_current and pod.metadata.deletion_timestamp is None
+
+    @property
+    def healthy(self) -> tuple[str, ...]:
+        return tuple(name for name in self.expected if self.is_healthy(name))
+
+    @property
+    def outdated(self) -> tuple[Pod, ...]:
+        return tuple(one for one in self.pods if self.is_outdated(one) and one.name in self.expected)
+
+    @property
+    def primary(self) -> str:
+        """The member that accepts writes, if its pod is ready."""
+        name = self.observed.primary
+        pod = self.pod(name) if name else None
+        return name if pod is not None and is_pod_ready(pod) else ""
+
+    @property
+    def growing(self) -> tuple[PersistentVolumeClaim, ...]:
+        """The claims of members that are smaller than the spec says."""
+        wanted = Quantity(str(self.database.spec.storage_size))
+        return tuple(one for one in self.claims if capacity_of(one) < wanted and self.is_used(one))
+
+    def is_used(self, claim: PersistentVolumeClaim) -> bool:
+        """Report whether a claim belongs to a member that runs; one that is left from scaling in grows when needed."""
+        return ordinal_of(claim.name) < max(self.replicas, 1)
+
+
+def is_pod_ready(pod: Pod) -> bool:
+    """Report whether a pod is ready and not being deleted."""
+    conditions = pod.status.conditions or [] if pod.status is not None else []
+    ready = any(one.type == "Ready" and one.status == "True" for one in conditions)
+    return ready and pod.metadata.deletion_timestamp is None
+
+
+def capacity_of(claim: PersistentVolumeClaim) -> Quantity:
+    """Return the capacity of a claim; of one that is not bound yet its request."""
+    capacity = (claim.status.capacity or {}).get("storage") if claim.status is not None else None
+    resources = claim.spec.resources
+    requested = (resources.requests or {}).get("storage") if resources is not None else None
+    return Quantity(str(capacity or requested or "0"))

@@ -1,0 +1,88 @@
+"""Names, labels and annotations of a Database and its children."""
+
+from __future__ import annotations
+
+from konverge_operators.database.api import Database
+from konverge_operators.database.engine import SecretNames
+from konverge_operators.manifests import labels, selector
+
+__all__ = [
+    "MANAGED_BY",
+    "OPERATOR",
+    "PROTECTED",
+    "RESTART",
+    "REVISION",
+    "ROTATE_PASSWORD",
+    "SWITCHOVER",
+    "claim_name",
+    "engine_config",
+    "labels_of",
+    "next_secret",
+    "ordinal_of",
+    "pod_name",
+    "read_only_service",
+    "read_write_service",
+    "secrets_of",
+    "selector_of",
+]
+
+OPERATOR = "database-operator"
+MANAGED_BY = f"app.kubernetes.io/managed-by={OPERATOR}"
+"""The selector of everything that belongs to a Database."""
+SWITCHOVER = "example.com/switchover"
+"""Annotation of a Database: the pod that becomes the primary, or "any". The operator removes it when that is done."""
+RESTART = "example.com/restart"
+"""Annotation of a Database: each new value, such as a time, replaces the pods one by one."""
+ROTATE_PASSWORD = "example.com/rotate-password"
+"""Annotation of a Database: each new value, such as a time, replaces the application's login."""
+PROTECTED = "example.com/protected"
+"""Annotation of a Database: "true" keeps it, and everything that belongs to it, from being deleted."""
+REVISION = "example.com/revision"
+"""Annotation of pods: the hash of the template that they were created from."""
+
+_COMPONENT = "member"
+
+
+def selector_of(database: Database) -> dict[str, str]:
+    """Return the labels of the members, and of their claims."""
+    return {**selector(database.name, _COMPONENT), "app.kubernetes.io/managed-by": OPERATOR}
+
+
+def labels_of(database: Database) -> dict[str, str]:
+    """Return the labels of all children."""
+    return labels(database.name, _COMPONENT, operator=OPERATOR)
+
+
+def secrets_of(database: Database) -> SecretNames:
+    return SecretNames(f"{database.name}-superuser", f"{database.name}-replication", f"{database.name}-app")
+
+
+def next_secret(database: Database) -> str:
+    """Return the name of the Secret with the next login, which exists while a password is being rotated."""
+    return f"{database.name}-app-next"
+
+
+def engine_config(database: Database) -> str:
+    """Return the name of the ConfigMap with the files of the engine."""
+    return f"{database.name}-engine"
+
+
+def read_write_service(database: Database) -> str:
+    return f"{database.name}-rw"
+
+
+def read_only_service(database: Database) -> str:
+    return f"{database.name}-ro"
+
+
+def pod_name(database: Database, ordinal: int) -> str:
+    return f"{database.name}-{ordinal}"
+
+
+def claim_name(database: Database, ordinal: int) -> str:
+    return f"data-{pod_name(database, ordinal)}"
+
+
+def ordinal_of(name: str) -> int:
+    """Return the ordinal of a pod or a claim by its name."""
+    return int(name.rpartition("-")[2])

@@ -1,0 +1,155 @@
+"""One pass over a Database: observe, apply the children, decide one step and take it.
+
+The order matters in three places:
+
+1. The credentials are recorded in the status before the StatefulSet is created (`credentials.py`).
+2. The number of members is recorded before they are stopped, so that all of them start again together.
+3. One step at a time: what a step changes is observed before the next one is decided (`plan.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from konverge import Context
+from konverge.k8s.apps.v1 import StatefulSet
+from konverge.k8s.core.v1 import PersistentVolumeClaim, Pod
+from konverge.objects import now
+from konverge_operators.database.api import Database
+from konverge_operators.database.children import pod_template, revision_of, stateful_set, supporting_objects
+from konverge_operators.database.credentials import create_credentials, missing_secrets
+from konverge_operators.database.engine import Engine, EngineError, ObservedMembers, Target
+from konverge_operators.database.facts import Facts
+from konverge_operators.database.names import ordinal_of, secrets_of, selector_of
+from konverge_operators.database.plan import Replace, Restart, ScaleTo, Step, SwitchOver, next_step
+from konverge_operators.database.rotation import rotate_password
+from konverge_operators.database.storage import find_obstacle, grow_claims, is_template_outdated, template_size
+from konverge_operators.database.switchovers import switch_over
+from konverge_operators.database.versions import find_problem, resolve_version
+
+__all__ = ["Pass"]
+
+
+class Pass:
+    """One pass. `database` is the object as it was last stored, `facts` what was observed of it."""
+
+    def __init__(self, database: Database, ctx: Context, engine: Engine) -> None:
+        self.database = database
+        self.version = resolve_version(engine.majors, database.spec.version)
+        self.facts = Facts(database=database, now=now(), problem=find_problem(database, engine))
+        self._ctx = ctx
+        self._engine = engine
+
+    @property
+    def target(self) -> Target:
+        return Target(
+            database=self.database,
+            version=self.version,
+            pods=self.facts.pods,
+            secrets=secrets_of(self.database),
+            client=self._ctx.client,
+        )
+
+    async def run(self) -> None:
+        """Observe the database, and bring it one step further unless something forbids that."""
+        if not self.facts.problem and not self.database.spec.suspend:
+            self.database = await create_credentials(self.database, self._ctx, self._engine)
+        await self.observe()
+        facts = self.facts
+        if not (facts.problem or facts.missing or facts.unreachable or self.database.spec.suspend):
+            await self._act()
+
+    async def observe(self) -> None:
+        """Read the children and the members."""
+        database, ctx = self.database, self._ctx
+        labels = ",".join(f"{name}={value}" for name, value in selector_of(database).items())
+        missing = tuple(await missing_secrets(database, ctx))
+        if not missing:
+            database.status.credentials_created = True  # also those of an earlier Database with the same data
+        pods = sorted(await ctx.list(Pod, labels=labels), key=lambda one: ordinal_of(one.name))
+        claims = sorted(await ctx.list(PersistentVolumeClaim, labels=labels), key=lambda one: ordinal_of(one.name))
+        self.facts = replace(
+            self.facts,
+            database=database,
+            revision="" if self.facts.problem else revision_of(self._pod_template()),
+            stateful_set=await ctx.get(StatefulSet, database.name),
+            pods=tuple(pods),
+            claims=tuple(claims),
+            missing=missing,
+        )
+        await self._observe_members()
+
+    async def _observe_members(self) -> None:
+        try:
+            self.facts = replace(self.facts, observed=await self._engine.observe(self.target))
+        except EngineError as error:
+            initialized = ObservedMembers(initialized=self.database.status.initialized)
+            self.facts = replace(self.facts, observed=initialized, unreachable=str(error))
+
+    async def _act(self) -> None:
+        """Apply the children and take the next step."""
+        ctx, engine = self._ctx, self._engine
+        template = engine.render(self.database, self.version, self.target.secrets)
+        for desired in supporting_objects(self.database, template):
+            await ctx.apply(desired)
+        if await self._grow():
+            return
+        if self.facts.primary and not self.facts.observed.config_current:
+            await engine.configure(self.target)
+        step = next_step(self.facts)
+        await self._apply_stateful_set(step)
+        await self._take(step)
+        if step is None and not self.database.spec.hibernate:
+            self.database = await switch_over(self.database, ctx, engine, self.target, self.facts)
+        if self.facts.primary:
+            self.database = await rotate_password(self.database, ctx, engine, self.target, self.facts.now)
+
+    async def _grow(self) -> bool:
+        """Let the storage grow; report whether the StatefulSet is being deleted for that."""
+        facts, existing = self.facts, self.facts.stateful_set
+        self.facts = facts = replace(facts, cannot_grow=await find_obstacle(facts, self._ctx))
+        if not facts.cannot_grow:
+            await grow_claims(facts, self._ctx)
+        if existing is None:
+            return False
+        if existing.metadata.deletion_timestamp is None and is_template_outdated(facts):
+            await self._record_replicas()
+            await self._ctx.delete(existing, propagation="Orphan")
+            self._ctx.event("StatefulSetRecreated", "the claims have a new size; the pods stay", action="Expand")
+            return True
+        return existing.metadata.deletion_timestamp is not None
+
+    async def _apply_stateful_set(self, step: Step) -> None:
+        """Apply the StatefulSet with the number of members that a step wants, or the one that it has."""
+        before = self.facts.replicas
+        replicas = step.replicas if isinstance(step, ScaleTo) else before
+        if replicas == 0:
+            await self._record_replicas()
+        storage = template_size(self.database, self.facts.stateful_set)
+        desired = stateful_set(self.database, self._pod_template(), replicas=replicas, storage=storage)
+        live = await self._ctx.apply(desired)
+        if replicas != before:
+            self._ctx.event("Scaled", f"from {before} to {replicas} members", action="Scale")
+        self.facts = replace(self.facts, stateful_set=live)
+
+    async def _record_replicas(self) -> None:
+        """Record how many members there are, before the StatefulSet does not say so any more."""
+        if self.facts.replicas and self.database.status.last_replicas != self.facts.replicas:
+            self.database.status.last_replicas = self.facts.replicas
+            self.database = await self._ctx.update_status(self.database)
+
+    async def _take(self, step: Step) -> None:
+        ctx, engine = self._ctx, self._engine
+        if isinstance(step, Replace):
+            await ctx.delete(step.pod)
+            ctx.event("MemberReplaced", f"{step.pod.name} is created again from the new template", action="Update")
+        elif isinstance(step, Restart):
+            await engine.restart(self.target, step.member)
+            ctx.event("MemberRestarted", f"{step.member} restarts for its parameters", action="Update")
+        elif isinstance(step, SwitchOver):
+            await engine.switchover(self.target, step.to)
+            ctx.event("SwitchingOver", f"to {step.to}: {step.reason}", action="SwitchOver")
+
+    def _pod_template(self) -> dict[str, object]:
+        template = self._engine.render(self.database, self.version, self.target.secrets)
+        return pod_template(self.database, template)

@@ -1,0 +1,111 @@
+"""The phases of a Database: a total function of the facts."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from konverge.workflow import DerivedPhase, Phases
+from konverge_operators.database.api import Database, Phase
+from konverge_operators.database.facts import Facts
+
+__all__ = ["IN_PROGRESS", "derive_phase", "phases"]
+
+IN_PROGRESS = frozenset({Phase.PENDING, Phase.CREATING, Phase.UPDATING, Phase.SCALING, Phase.EXPANDING})
+"""The phases in which the operator brings a change about."""
+
+_CREATION_LIMIT = timedelta(minutes=15)
+_FAILOVER_LIMIT = timedelta(minutes=2)
+
+
+def derive_phase(database: Database, facts: Facts) -> DerivedPhase[Phase]:
+    """Return the phase that follows from what is observed. Every state has one."""
+    if database.metadata.deletion_timestamp is not None:
+        return DerivedPhase(Phase.DELETING, "Deleting", "the database is being deleted")
+    if facts.problem:
+        phase = Phase.DEGRADED if facts.initialized else Phase.FAILED
+        return DerivedPhase(phase, "InvalidSpec", facts.problem, warning=True)
+    if facts.missing:
+        message = f"create the Secret {', '.join(facts.missing)} again with the password that the data has"
+        return DerivedPhase(Phase.DEGRADED, "CredentialsMissing", message, warning=True)
+    if database.spec.hibernate and not facts.pods and not facts.replicas:
+        return DerivedPhase(Phase.HIBERNATED, "Hibernated", "all members are stopped, their data is kept")
+    if facts.unreachable:
+        return DerivedPhase(Phase.DEGRADED, "EngineUnreachable", facts.unreachable, warning=True)
+    if not facts.initialized or not database.status.last_ready.replicas:
+        return _creating(database, facts)
+    return _created(database, facts)
+
+
+def _creating(database: Database, facts: Facts) -> DerivedPhase[Phase]:
+    """Return the phase of a database that never was ready."""
+    if _is_complete(facts):
+        return _ready(facts)
+    created = database.metadata.creation_timestamp
+    if created is not None and facts.now - created > _CREATION_LIMIT:
+        message = f"not ready after {_CREATION_LIMIT.seconds // 60} min: {_progress(facts)}"
+        return DerivedPhase(Phase.FAILED, "ProgressDeadlineExceeded", message, warning=True)
+    if facts.stateful_set is None:
+        return DerivedPhase(Phase.PENDING, "Pending", "the members are not created yet")
+    return DerivedPhase(Phase.CREATING, "Creating", _progress(facts))
+
+
+def _created(database: Database, facts: Facts) -> DerivedPhase[Phase]:
+    """Return the phase of a database that was ready once, by what has changed since."""
+    last = database.status.last_ready
+    if database.spec.hibernate:
+        return DerivedPhase(Phase.SCALING, "Hibernating", "members are being stopped")
+    if facts.replicas and not facts.primary:
+        return _without_primary(facts)
+    if facts.cannot_grow:
+        return DerivedPhase(Phase.DEGRADED, "StorageCannotGrow", facts.cannot_grow, warning=True)
+    if facts.growing:
+        names = ", ".join(one.name for one in facts.growing)
+        return DerivedPhase(Phase.EXPANDING, "Expanding", f"{names} being expanded")
+    if _is_complete(facts):
+        return _ready(facts)
+    if facts.revision != last.revision or any(facts.member(name).pending_restart for name in facts.expected):
+        return DerivedPhase(Phase.UPDATING, "Updating", _progress(facts))
+    if database.spec.replicas != last.replicas or facts.replicas != database.spec.replicas or facts.surplus:
+        return DerivedPhase(Phase.SCALING, "Scaling", _progress(facts))
+    return DerivedPhase(Phase.DEGRADED, "MembersNotReady", _progress(facts), warning=True)
+
+
+def _without_primary(facts: Facts) -> DerivedPhase[Phase]:
+    lost = facts.database.status.primary_lost_at
+    if lost is not None and facts.now - lost > _FAILOVER_LIMIT:
+        return DerivedPhase(Phase.DEGRADED, "NoPrimary", f"no primary: {_progress(facts)}", warning=True)
+    return DerivedPhase(Phase.FAILING_OVER, "NoPrimary", "no member accepts writes", warning=True)
+
+
+def _is_complete(facts: Facts) -> bool:
+    """Report whether the members are those of the spec, and all of them serve."""
+    spec = facts.database.spec
+    pending = any(facts.member(name).pending_restart for name in facts.expected)
+    waits = facts.outdated or facts.surplus or facts.growing or pending or not facts.set_is_current
+    counts = len(facts.healthy) == facts.replicas == spec.replicas
+    return bool(facts.primary) and counts and not waits and facts.observed.config_current
+
+
+def _ready(facts: Facts) -> DerivedPhase[Phase]:
+    return DerivedPhase(Phase.READY, "AllMembersReady", f"{facts.primary} is the primary, {_progress(facts)}")
+
+
+def _progress(facts: Facts) -> str:
+    return f"{len(facts.healthy)} of {facts.database.spec.replicas} members are ready"
+
+
+_LIVE = frozenset(Phase) - {Phase.PENDING}
+
+phases: Phases[Phase] = Phases(
+    Phase.PENDING,
+    {
+        Phase.PENDING: _LIVE,
+        Phase.CREATING: _LIVE - {Phase.CREATING, Phase.UPDATING, Phase.SCALING, Phase.FAILING_OVER},
+        **{phase: _LIVE - {phase, Phase.CREATING} for phase in _LIVE - {Phase.CREATING, Phase.DELETING}},
+        Phase.FAILED: _LIVE - {Phase.FAILED} | {Phase.PENDING},
+        Phase.DEGRADED: frozenset(Phase) - {Phase.DEGRADED},
+        Phase.HIBERNATED: frozenset(Phase) - {Phase.HIBERNATED},
+        Phase.DELETING: frozenset[Phase](),
+    },
+    derive_phase,
+)

@@ -1,0 +1,83 @@
+"""Databases for tests of the Database operator: a sample, and an embedded cluster that runs it with an engine."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from konverge import Client
+from konverge.k8s.apps.v1 import StatefulSet
+from konverge.k8s.core.v1 import Event
+from konverge.objects import AnyObject, from_wire
+from konverge_cluster.testing import TestCluster
+from konverge_operators.database.api import Database, DatabaseStatus
+from konverge_operators.database.memory import InMemoryEngine
+from konverge_operators.database.operator import new_operator
+
+__all__ = ["NAME", "World", "database", "running"]
+
+NAME = "orders"
+
+
+def database(**spec: Any) -> Database:
+    """Return a database of version 18 in the namespace default; `spec` has wire names."""
+    document = {"metadata": {"name": NAME, "namespace": "default"}, "spec": {"version": "18", **spec}}
+    return from_wire(Database, {"apiVersion": "example.com/v1", "kind": "Database", **document})
+
+
+class World:
+    """A cluster on virtual time in which the operator runs, with an engine in memory."""
+
+    def __init__(self, cluster: TestCluster, engine: InMemoryEngine) -> None:
+        self.cluster = cluster
+        self.engine = engine
+        self.client: Client = cluster.client()
+
+    async def get(self) -> Database:
+        return await self.client.get(Database, NAME, namespace="default")
+
+    async def status(self) -> DatabaseStatus:
+        return (await self.get()).status
+
+    async def stateful_set(self) -> StatefulSet:
+        return await self.client.get(StatefulSet, NAME, namespace="default")
+
+    async def create(self, **spec: Any) -> Database:
+        created = await self.client.create(database(**spec))
+        await self.settle()
+        return created
+
+    async def edit(self, annotations: dict[str, Any] | None = None, **spec: Any) -> None:
+        change = {"metadata": {"annotations": annotations or {}}, "spec": spec}
+        await self.client.patch(Database, NAME, change, namespace="default")
+
+    async def change(self, annotations: dict[str, Any] | None = None, **spec: Any) -> DatabaseStatus:
+        """Edit the database and return its status when nothing happens any more."""
+        await self.edit(annotations, **spec)
+        await self.settle()
+        return await self.status()
+
+    async def settle(self) -> None:
+        await self.cluster.settle(quiet=45)
+
+    async def write(self) -> bool:
+        return await self.engine.write(await self.get())
+
+    async def events(self) -> list[str]:
+        """Return reason and message of the events about the database, in no order."""
+        found = await self.client.list(Event, namespace="default")
+        return [f"{one.reason}: {one.message}" for one in found if one.involved_object.kind == "Database"]
+
+    async def delete(self, obj: AnyObject) -> None:
+        await self.client.delete(obj)
+
+
+@asynccontextmanager
+async def running(cluster: TestCluster) -> AsyncGenerator[World]:
+    """Run the operator on a cluster."""
+    engine = InMemoryEngine()
+    engine.server = cluster.client()
+    async with cluster.operator(new_operator([engine])):
+        yield World(cluster, engine)
+    assert not engine.violations
