@@ -125,7 +125,7 @@ class DatabaseSpec(Spec, rules=(_STRICT, _SAME_CLASS)):
     owner: Identifier = "app"
     """The role that owns it, and that the application logs in as. It is no superuser."""
     synchronous: Synchronous = "off"
-    """on: a commit waits for a replica while there is one. strict: always, so no acknowledged write is ever lost."""
+    """on: a commit waits for a replica while there is one. strict: always, so no committed write is ever lost."""
     backup: Backup = field(default_factory=Backup)
     suspend: bool = False
     """Change nothing; the status is still kept."""

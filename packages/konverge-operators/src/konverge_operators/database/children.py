@@ -25,13 +25,13 @@ from konverge_operators.database.names import (
 )
 from konverge_operators.manifests import Json, child, disruption_budget, pod_spec
 
-__all__ = ["KINDS", "pod_template", "revision_of", "stateful_set", "supporting_objects"]
+__all__ = ["KINDS", "base_objects", "pod_template", "revision_of", "stateful_set"]
 
 KINDS = (StatefulSet, ConfigMap, Service, ServiceAccount, Role, RoleBinding, PodDisruptionBudget, NetworkPolicy)
 _REQUESTS = {"cpu": "250m", "memory": "512Mi"}
 
 
-def supporting_objects(database: Database, template: MemberTemplate) -> list[AnyObject]:
+def base_objects(database: Database, template: MemberTemplate) -> list[AnyObject]:
     """Return all children but the StatefulSet: they exist before the members."""
     name, labels = database.name, labels_of(database)
     objects: list[AnyObject] = [

@@ -57,8 +57,10 @@ __all__ = [
 ]
 
 Role: TypeAlias = Literal["primary", "replica", "unknown"]
-Permission: TypeAlias = tuple[type[Resource] | Kind, tuple[str, ...]]
-"""A kind and the verbs that the *operator* needs for it, on behalf of the engine: `(ConfigMap, ("get", "patch"))`."""
+Permission: TypeAlias = tuple[type[Resource] | Kind, tuple[str, ...], str]
+"""A kind, the verbs that the *operator* needs for it on behalf of the engine, and the subresource or "":
+`(ConfigMap, ("get", "patch"), "")`.
+"""
 
 
 class EngineError(KonvergeError):

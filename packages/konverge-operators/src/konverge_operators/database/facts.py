@@ -19,8 +19,8 @@ __all__ = ["Facts", "capacity_of", "is_pod_ready"]
 class Facts:
     """What is observed: the children, what the engine says, and what is wrong.
 
-    `revision` is that of the desired pod template. `problem` is a mistake in the spec, `missing` are Secrets that
-    should exist, `unreachable` says why the engine could not be observed, `cannot_grow` why the storage stays as it is.
+    `revision` is that of the desired pod template. `violation` is a mistake in the spec, `missing` are Secrets that
+    should exist, `unreachable` says why the engine could not be observed, `expansion_error` why claims cannot grow.
     """
 
     database: Database
@@ -30,10 +30,10 @@ class Facts:
     pods: tuple[Pod, ...] = ()
     claims: tuple[PersistentVolumeClaim, ...] = ()
     observed: ObservedMembers = field(default_factory=ObservedMembers)
-    problem: str = ""
+    violation: str = ""
     missing: tuple[str, ...] = ()
     unreachable: str = ""
-    cannot_grow: str = ""
+    expansion_error: str = ""
 
     @property
     def initialized(self) -> bool:
@@ -61,7 +61,7 @@ class Facts:
         return tuple(pod_name(self.database, ordinal) for ordinal in range(self.replicas))
 
     @property
-    def surplus(self) -> tuple[str, ...]:
+    def stopping(self) -> tuple[str, ...]:
         """The pods that have to stop, and have not yet."""
         return tuple(one.name for one in self.pods if one.name not in self.expected)
 
@@ -76,7 +76,7 @@ class Facts:
         pod = self.pod(name)
         return pod is not None and is_pod_ready(pod) and self.member(name).healthy
 
-    def is_outdated(self, pod: Pod) -> bool:
+    def is_stale(self, pod: Pod) -> bool:
         """Report whether a pod was created from another template, and is not being deleted already."""
         is_current = (pod.metadata.annotations or {}).get(REVISION) == self.revision
         return not is_current and pod.metadata.deletion_timestamp is None
@@ -86,8 +86,8 @@ class Facts:
         return tuple(name for name in self.expected if self.is_healthy(name))
 
     @property
-    def outdated(self) -> tuple[Pod, ...]:
-        return tuple(one for one in self.pods if self.is_outdated(one) and one.name in self.expected)
+    def stale(self) -> tuple[Pod, ...]:
+        return tuple(one for one in self.pods if self.is_stale(one) and one.name in self.expected)
 
     @property
     def primary(self) -> str:
@@ -97,7 +97,7 @@ class Facts:
         return name if pod is not None and is_pod_ready(pod) else ""
 
     @property
-    def growing(self) -> tuple[PersistentVolumeClaim, ...]:
+    def claims_to_resize(self) -> tuple[PersistentVolumeClaim, ...]:
         """The claims of members that are smaller than the spec says."""
         wanted = Quantity(str(self.database.spec.storage_size))
         return tuple(one for one in self.claims if capacity_of(one) < wanted and self.is_used(one))

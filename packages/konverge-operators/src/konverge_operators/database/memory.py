@@ -66,7 +66,7 @@ class _Cluster:
     starts: dict[str, str] = field(default_factory=dict)
     primary: str = ""
     lost_at: datetime | None = None
-    acknowledged: int = 0
+    commits: int = 0
     config: Json = field(default_factory=dict)
     passwords: dict[str, str] = field(default_factory=dict)
     """Those that the data has: of the Secrets at the initialisation, and of logins."""
@@ -98,7 +98,7 @@ class InMemoryEngine:
 
     @property
     def operator_permissions(self) -> Sequence[Permission]:
-        return ((ConfigMap, ("get", "patch")),)
+        return ((ConfigMap, ("get", "patch"), ""),)
 
     def render(self, database: Database, version: str, secrets: SecretNames) -> MemberTemplate:
         password = {"secretKeyRef": {"name": secrets.superuser, "key": "password"}}
@@ -148,7 +148,7 @@ class InMemoryEngine:
         disk = cluster.disk(to)
         if cluster.primary == to:
             return
-        if disk is None or to not in cluster.running or disk.writes < cluster.acknowledged:
+        if disk is None or to not in cluster.running or disk.writes < cluster.commits:
             raise EngineError(f"{to} cannot become the primary")
         self._promote(cluster, to)
         await self._label(target.database, cluster)
@@ -190,7 +190,8 @@ class InMemoryEngine:
             self.violations.append(f"{database.key}: the login of the Secret is not valid")
             return False
         disk.writes += 1
-        cluster.acknowledged = disk.writes
+        cluster.commits = disk.writes
+        _replicate(cluster)
         self.writes[str(database.key)] = disk.writes
         return True
 
@@ -239,11 +240,7 @@ class InMemoryEngine:
             await self._initialize(database, cluster, cluster.running[0])
         if not cluster.primary and cluster.initialized:
             self._elect(cluster)
-        source = cluster.disk(cluster.primary)
-        for name in cluster.running if source is not None else ():
-            assert source is not None
-            disk = cluster.disks.setdefault(cluster.members[name], _Disk(parameters=dict(source.parameters)))
-            disk.writes, disk.timeline = source.writes, source.timeline
+        _replicate(cluster)
 
     async def _initialize(self, database: Database, cluster: _Cluster, member: str) -> None:
         key = str(database.key)
@@ -260,7 +257,7 @@ class InMemoryEngine:
         if cluster.lost_at is not None and now() - cluster.lost_at < _TTL:
             return
         found = [(disk.writes, -ordinal_of(name), name) for name in cluster.running if (disk := cluster.disk(name))]
-        if found and max(found)[0] >= cluster.acknowledged:  # as maximum_lag_on_failover: 0
+        if found and max(found)[0] >= cluster.commits:  # as maximum_lag_on_failover: 0
             self._promote(cluster, max(found)[2])
 
     def _promote(self, cluster: _Cluster, member: str) -> None:
@@ -316,6 +313,16 @@ class InMemoryEngine:
             self.violations.append(f"{database.key}: the password in {name} is not that of the data")
 
 
+def _replicate(cluster: _Cluster) -> None:
+    """Let each member that runs have what the primary has; an empty one fetches everything."""
+    source = cluster.disk(cluster.primary)
+    if source is None:
+        return
+    for name in cluster.running:
+        disk = cluster.disks.setdefault(cluster.members[name], _Disk(parameters=dict(source.parameters)))
+        disk.writes, disk.timeline = source.writes, source.timeline
+
+
 def _config_of(database: Database) -> Json:
     return {"parameters": dict(database.spec.parameters), "synchronous": database.spec.synchronous}
 
@@ -332,7 +339,7 @@ def _member(cluster: _Cluster, pod: Pod, wanted: Json) -> Member:
         state="running" if is_primary else "streaming" if cluster.primary else "starting",
         healthy=bool(cluster.primary),
         timeline=disk.timeline,
-        lag=None if is_primary else cluster.acknowledged - disk.writes,
+        lag=None if is_primary else cluster.commits - disk.writes,
         pending_restart=pending and cluster.config == wanted,
         synchronous=not is_primary and cluster.config.get("synchronous") != "off",
     )

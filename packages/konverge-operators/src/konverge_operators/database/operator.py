@@ -41,8 +41,8 @@ def new_operator(engines: Sequence[Engine], reconciler: DatabaseReconciler | Non
     builder.needs(Database, "patch").needs(Secret, "get", "create", "patch", "delete").needs(Pod, "delete")
     builder.needs(PersistentVolumeClaim, "patch", "delete").needs(StorageClass, "get").needs(StatefulSet, "list")
     for engine in engines:
-        for needed, verbs in engine.operator_permissions:
-            builder.needs(needed, *verbs)
+        for needed, verbs, subresource in engine.operator_permissions:
+            builder.needs(needed, *verbs, subresource=subresource)
     samples = Path(__file__).parent / "samples"
     return Operator(
         name=OPERATOR,

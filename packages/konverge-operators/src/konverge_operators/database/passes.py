@@ -4,7 +4,7 @@ The order matters in three places:
 
 1. The credentials are recorded in the status before the StatefulSet is created (`credentials.py`).
 2. The number of members is recorded before they are stopped, so that all of them start again together.
-3. One step at a time: what a step changes is observed before the next one is decided (`plan.py`).
+3. One step at a time: what a step changes is observed before the next one is decided (`steps.py`).
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from konverge.k8s.apps.v1 import StatefulSet
 from konverge.k8s.core.v1 import PersistentVolumeClaim, Pod
 from konverge.objects import now
 from konverge_operators.database.api import Database
-from konverge_operators.database.children import pod_template, revision_of, stateful_set, supporting_objects
+from konverge_operators.database.children import base_objects, pod_template, revision_of, stateful_set
 from konverge_operators.database.credentials import create_credentials, missing_secrets
 from konverge_operators.database.engine import Engine, EngineError, ObservedMembers, Target
 from konverge_operators.database.facts import Facts
 from konverge_operators.database.names import ordinal_of, secrets_of, selector_of
-from konverge_operators.database.plan import Replace, Restart, ScaleTo, Step, SwitchOver, next_step
 from konverge_operators.database.rotation import rotate_password
-from konverge_operators.database.storage import find_obstacle, grow_claims, is_template_outdated, template_size
+from konverge_operators.database.steps import Replace, Restart, ScaleTo, Step, SwitchOver, next_step
+from konverge_operators.database.storage import expand_claims, find_expansion_error, is_template_stale, template_size
 from konverge_operators.database.switchovers import switch_over
-from konverge_operators.database.versions import find_problem, resolve_version
+from konverge_operators.database.versions import find_violation, resolve_version
 
 __all__ = ["Pass"]
 
@@ -36,7 +36,7 @@ class Pass:
     def __init__(self, database: Database, ctx: Context, engine: Engine) -> None:
         self.database = database
         self.version = resolve_version(engine.majors, database.spec.version)
-        self.facts = Facts(database=database, now=now(), problem=find_problem(database, engine))
+        self.facts = Facts(database=database, now=now(), violation=find_violation(database, engine))
         self._ctx = ctx
         self._engine = engine
 
@@ -52,11 +52,11 @@ class Pass:
 
     async def run(self) -> None:
         """Observe the database, and bring it one step further unless something forbids that."""
-        if not self.facts.problem and not self.database.spec.suspend:
+        if not self.facts.violation and not self.database.spec.suspend:
             self.database = await create_credentials(self.database, self._ctx, self._engine)
         await self.observe()
         facts = self.facts
-        if not (facts.problem or facts.missing or facts.unreachable or self.database.spec.suspend):
+        if not (facts.violation or facts.missing or facts.unreachable or self.database.spec.suspend):
             await self._act()
 
     async def observe(self) -> None:
@@ -71,7 +71,7 @@ class Pass:
         self.facts = replace(
             self.facts,
             database=database,
-            revision="" if self.facts.problem else revision_of(self._pod_template()),
+            revision="" if self.facts.violation else revision_of(self._pod_template()),
             stateful_set=await ctx.get(StatefulSet, database.name),
             pods=tuple(pods),
             claims=tuple(claims),
@@ -90,9 +90,9 @@ class Pass:
         """Apply the children and take the next step."""
         ctx, engine = self._ctx, self._engine
         template = engine.render(self.database, self.version, self.target.secrets)
-        for desired in supporting_objects(self.database, template):
+        for desired in base_objects(self.database, template):
             await ctx.apply(desired)
-        if await self._grow():
+        if await self._expand():
             return
         if self.facts.primary and not self.facts.observed.config_current:
             await engine.configure(self.target)
@@ -104,15 +104,15 @@ class Pass:
         if self.facts.primary:
             self.database = await rotate_password(self.database, ctx, engine, self.target, self.facts.now)
 
-    async def _grow(self) -> bool:
+    async def _expand(self) -> bool:
         """Let the storage grow; report whether the StatefulSet is being deleted for that."""
         facts, existing = self.facts, self.facts.stateful_set
-        self.facts = facts = replace(facts, cannot_grow=await find_obstacle(facts, self._ctx))
-        if not facts.cannot_grow:
-            await grow_claims(facts, self._ctx)
+        self.facts = facts = replace(facts, expansion_error=await find_expansion_error(facts, self._ctx))
+        if not facts.expansion_error:
+            await expand_claims(facts, self._ctx)
         if existing is None:
             return False
-        if existing.metadata.deletion_timestamp is None and is_template_outdated(facts):
+        if existing.metadata.deletion_timestamp is None and is_template_stale(facts):
             await self._record_replicas()
             await self._ctx.delete(existing, propagation="Orphan")
             self._ctx.event("StatefulSetRecreated", "the claims have a new size; the pods stay", action="Expand")

@@ -14,6 +14,7 @@ IN_PROGRESS = frozenset({Phase.PENDING, Phase.CREATING, Phase.UPDATING, Phase.SC
 """The phases in which the operator brings a change about."""
 
 _CREATION_LIMIT = timedelta(minutes=15)
+_UPDATE_LIMIT = timedelta(minutes=10)
 _FAILOVER_LIMIT = timedelta(minutes=2)
 
 
@@ -21,9 +22,9 @@ def derive_phase(database: Database, facts: Facts) -> DerivedPhase[Phase]:
     """Return the phase that follows from what is observed. Every state has one."""
     if database.metadata.deletion_timestamp is not None:
         return DerivedPhase(Phase.DELETING, "Deleting", "the database is being deleted")
-    if facts.problem:
+    if facts.violation:
         phase = Phase.DEGRADED if facts.initialized else Phase.FAILED
-        return DerivedPhase(phase, "InvalidSpec", facts.problem, warning=True)
+        return DerivedPhase(phase, "InvalidSpec", facts.violation, warning=True)
     if facts.missing:
         message = f"create the Secret {', '.join(facts.missing)} again with the password that the data has"
         return DerivedPhase(Phase.DEGRADED, "CredentialsMissing", message, warning=True)
@@ -56,18 +57,29 @@ def _created(database: Database, facts: Facts) -> DerivedPhase[Phase]:
         return DerivedPhase(Phase.SCALING, "Hibernating", "members are being stopped")
     if facts.replicas and not facts.primary:
         return _without_primary(facts)
-    if facts.cannot_grow:
-        return DerivedPhase(Phase.DEGRADED, "StorageCannotGrow", facts.cannot_grow, warning=True)
-    if facts.growing:
-        names = ", ".join(one.name for one in facts.growing)
+    if facts.expansion_error:
+        return DerivedPhase(Phase.DEGRADED, "StorageCannotGrow", facts.expansion_error, warning=True)
+    if facts.claims_to_resize:
+        names = ", ".join(one.name for one in facts.claims_to_resize)
         return DerivedPhase(Phase.EXPANDING, "Expanding", f"{names} being expanded")
     if _is_complete(facts):
         return _ready(facts)
     if facts.revision != last.revision or any(facts.member(name).pending_restart for name in facts.expected):
-        return DerivedPhase(Phase.UPDATING, "Updating", _progress(facts))
-    if database.spec.replicas != last.replicas or facts.replicas != database.spec.replicas or facts.surplus:
+        return _updating(facts)
+    if database.spec.replicas != last.replicas or facts.replicas != database.spec.replicas or facts.stopping:
         return DerivedPhase(Phase.SCALING, "Scaling", _progress(facts))
     return DerivedPhase(Phase.DEGRADED, "MembersNotReady", _progress(facts), warning=True)
+
+
+def _updating(facts: Facts) -> DerivedPhase[Phase]:
+    """Return the phase during an update: it stops at a new pod that does not become ready."""
+    for pod in facts.pods:
+        created = pod.metadata.creation_timestamp
+        is_old = created is not None and facts.now - created > _UPDATE_LIMIT
+        if is_old and not facts.is_stale(pod) and not facts.is_healthy(pod.name):
+            message = f"{pod.name} is not ready in the new version"
+            return DerivedPhase(Phase.DEGRADED, "UpdateStopped", message, warning=True)
+    return DerivedPhase(Phase.UPDATING, "Updating", _progress(facts))
 
 
 def _without_primary(facts: Facts) -> DerivedPhase[Phase]:
@@ -81,7 +93,7 @@ def _is_complete(facts: Facts) -> bool:
     """Report whether the members are those of the spec, and all of them serve."""
     spec = facts.database.spec
     pending = any(facts.member(name).pending_restart for name in facts.expected)
-    waits = facts.outdated or facts.surplus or facts.growing or pending or not facts.set_is_current
+    waits = facts.stale or facts.stopping or facts.claims_to_resize or pending or not facts.set_is_current
     counts = len(facts.healthy) == facts.replicas == spec.replicas
     return bool(facts.primary) and counts and not waits and facts.observed.config_current
 

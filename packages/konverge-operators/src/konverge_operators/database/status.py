@@ -60,7 +60,7 @@ def _set_conditions(database: Database, ctx: Context, facts: Facts, derived: Der
     reconciling = phase in IN_PROGRESS and not suspended
     stopped = "Suspended" if suspended else "NotReconciling"
     ctx.condition(database, "Reconciling", reconciling, reason=reason if reconciling else stopped, message=message)
-    stalled = bool(facts.problem or facts.missing or facts.cannot_grow) or phase is Phase.FAILED
+    stalled = bool(facts.violation or facts.missing or facts.expansion_error) or phase is Phase.FAILED
     ctx.condition(database, "Stalled", stalled, reason=reason if stalled else "NotStalled", message=message)
     if database.spec.backup.enabled:
         text = "backups are not supported yet: spec.backup has no effect"

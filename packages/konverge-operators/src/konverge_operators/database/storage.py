@@ -13,7 +13,7 @@ from konverge.objects import Quantity
 from konverge_operators.database.api import Database
 from konverge_operators.database.facts import Facts
 
-__all__ = ["find_obstacle", "grow_claims", "is_template_outdated", "template_size"]
+__all__ = ["expand_claims", "find_expansion_error", "is_template_stale", "template_size"]
 
 
 def template_size(database: Database, existing: StatefulSet | None) -> str:
@@ -22,15 +22,17 @@ def template_size(database: Database, existing: StatefulSet | None) -> str:
     return str(database.spec.storage_size) if size is None else size
 
 
-def is_template_outdated(facts: Facts) -> bool:
+def is_template_stale(facts: Facts) -> bool:
     """Report whether the claims have the size of the spec and the StatefulSet has not."""
     size = _size_of(facts.stateful_set)
-    return size is not None and not facts.growing and Quantity(size) != Quantity(facts.database.spec.storage_size)
+    return (
+        size is not None and not facts.claims_to_resize and Quantity(size) != Quantity(facts.database.spec.storage_size)
+    )
 
 
-async def find_obstacle(facts: Facts, ctx: Context) -> str:
+async def find_expansion_error(facts: Facts, ctx: Context) -> str:
     """Return why the claims cannot grow, or "". It asks for the storage class only if one has to grow."""
-    for name in {one.spec.storage_class_name or "" for one in facts.growing if not _is_requested(facts, one)}:
+    for name in {one.spec.storage_class_name or "" for one in facts.claims_to_resize if not _is_requested(facts, one)}:
         if not name:
             return "the claims have no storage class: their size cannot change"
         try:
@@ -42,9 +44,9 @@ async def find_obstacle(facts: Facts, ctx: Context) -> str:
     return ""
 
 
-async def grow_claims(facts: Facts, ctx: Context) -> None:
+async def expand_claims(facts: Facts, ctx: Context) -> None:
     """Request the size of the spec for each claim of a member that is smaller."""
-    for claim in facts.growing:
+    for claim in facts.claims_to_resize:
         if _is_requested(facts, claim):
             continue
         size = str(facts.database.spec.storage_size)

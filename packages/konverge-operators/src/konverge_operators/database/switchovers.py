@@ -11,7 +11,7 @@ from konverge_operators.database.api import Database
 from konverge_operators.database.engine import Engine, Target
 from konverge_operators.database.facts import Facts
 from konverge_operators.database.names import SWITCHOVER
-from konverge_operators.database.plan import best_replica
+from konverge_operators.database.steps import best_replica
 
 __all__ = ["switch_over"]
 

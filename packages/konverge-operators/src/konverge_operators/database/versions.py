@@ -8,7 +8,7 @@ from datetime import date
 from konverge_operators.database.api import Database
 from konverge_operators.database.engine import Engine, Major
 
-__all__ = ["find_major", "find_problem", "is_supported", "resolve_version"]
+__all__ = ["find_major", "find_violation", "is_supported", "resolve_version"]
 
 
 def find_major(majors: Sequence[Major], version: str) -> Major | None:
@@ -27,7 +27,7 @@ def is_supported(major: Major, today: date) -> bool:
     return today <= major.supported_until
 
 
-def find_problem(database: Database, engine: Engine) -> str:
+def find_violation(database: Database, engine: Engine) -> str:
     """Return what an engine refuses in a spec, or ""."""
     spec, running = database.spec, database.status.version
     major = find_major(engine.majors, spec.version)

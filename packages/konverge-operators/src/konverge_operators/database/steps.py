@@ -64,17 +64,17 @@ def next_step(facts: Facts) -> Step:
         return ScaleTo(_initial_replicas(facts))
     if not facts.set_is_current:
         return Wait("the StatefulSet is being updated")
-    if broken := [pod for pod in facts.outdated if not is_pod_ready(pod)]:
+    if broken := [pod for pod in facts.stale if not is_pod_ready(pod)]:
         return Replace(broken[-1])
     if not facts.initialized:
         return Wait(f"{pod_name(facts.database, 0)} initialises the database")
     return _shrink_unhealthy(facts) or _wait(facts) or _update(facts) or _restart(facts) or _scale(facts)
 
 
-def best_replica(facts: Facts, *, below: int = MAX_REPLICAS) -> str:
+def best_replica(facts: Facts, *, limit: int = MAX_REPLICAS) -> str:
     """Return the replica that becomes the primary: one that commits wait for, else the first; "" if there is none."""
-    found = [name for name in facts.healthy if name != facts.primary and ordinal_of(name) < below]
-    current = [name for name in found if name not in {pod.name for pod in facts.outdated}] or found
+    found = [name for name in facts.healthy if name != facts.primary and ordinal_of(name) < limit]
+    current = [name for name in found if name not in {pod.name for pod in facts.stale}] or found
     waited_for = [name for name in current if facts.member(name).synchronous]
     return next(iter(waited_for or current), "")
 
@@ -99,12 +99,12 @@ def _wait(facts: Facts) -> Step:
         return Wait("a switchover is under way")
     if missing := [name for name in facts.expected if name not in facts.healthy]:
         return Wait(f"{', '.join(missing)} not ready")
-    return Wait(f"{', '.join(facts.surplus)} being stopped") if facts.surplus else None
+    return Wait(f"{', '.join(facts.stopping)} being stopped") if facts.stopping else None
 
 
 def _shrink_unhealthy(facts: Facts) -> Step:
-    """Remove the last member if it is surplus and broken anyway, so that it cannot hold up scaling in."""
-    if not facts.primary or facts.surplus or facts.replicas <= facts.database.spec.replicas:
+    """Remove the last member if it is stopping and broken anyway, so that it cannot hold up scaling in."""
+    if not facts.primary or facts.stopping or facts.replicas <= facts.database.spec.replicas:
         return None
     last = facts.expected[-1]
     return ScaleTo(facts.replicas - 1) if last != facts.observed.primary and not facts.is_healthy(last) else None
@@ -112,13 +112,13 @@ def _shrink_unhealthy(facts: Facts) -> Step:
 
 def _update(facts: Facts) -> Step:
     """Replace replicas from the last to the first, then the primary after a switchover."""
-    if not facts.outdated:
+    if not facts.stale:
         return None
-    replicas = [pod for pod in facts.outdated if pod.name != facts.primary]
+    replicas = [pod for pod in facts.stale if pod.name != facts.primary]
     if replicas:
         return Replace(replicas[-1])
     to = best_replica(facts)
-    return SwitchOver(to, "the primary is updated last") if to else Replace(facts.outdated[0])
+    return SwitchOver(to, "the primary is updated last") if to else Replace(facts.stale[0])
 
 
 def _restart(facts: Facts) -> Step:
@@ -136,4 +136,4 @@ def _scale(facts: Facts) -> Step:
         return None
     if ordinal_of(facts.primary) < replicas - 1:
         return ScaleTo(replicas - 1)
-    return SwitchOver(best_replica(facts, below=replicas - 1), f"{facts.primary} is removed")
+    return SwitchOver(best_replica(facts, limit=replicas - 1), f"{facts.primary} is removed")
