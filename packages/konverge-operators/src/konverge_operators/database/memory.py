@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from typing import ClassVar
 
 from konverge import Client, NotFound
 from konverge.k8s.core.v1 import ConfigMap, PersistentVolumeClaim, Pod, Secret, Service
@@ -83,14 +82,19 @@ class InMemoryEngine:
     initializations: dict[str, int] = field(default_factory=dict)
     writes: dict[str, int] = field(default_factory=dict)
 
-    name: ClassVar[str] = "postgresql"
-    majors: ClassVar[Sequence[Major]] = _MAJORS
-
     def __post_init__(self) -> None:
         self.server: Client | None = None
         self._clusters: dict[str, _Cluster] = {}
 
     # What the operator is told
+
+    @property
+    def name(self) -> str:
+        return "postgresql"
+
+    @property
+    def majors(self) -> Sequence[Major]:
+        return _MAJORS
 
     @property
     def denied_parameters(self) -> Mapping[str, str]:
