@@ -47,7 +47,7 @@ LAYERS: dict[str, list[set[str]]] = {
         {"testing"},
         {"cli", "__init__"},
     ],
-    "konverge_operators": [{"manifests"}, {"webapp", "ecommerce", "database"}, {"demo", "__init__"}],
+    "konverge_operators": [{"manifests"}, {"webapp", "ecommerce", "database", "redis"}, {"demo", "__init__"}],
 }
 LEVEL = {
     package: {part: level for level, parts in enumerate(layers) for part in parts} for package, layers in LAYERS.items()
@@ -64,7 +64,10 @@ API_SERVER = {part for layer in LAYERS["konverge_cluster"][:8] for part in layer
 API_SERVER_MAY_IMPORT = {"objects", "wire", "schema", "errors", "certificates", "listener", "client"}
 """What the API server needs of the framework: nothing of caches, queues, reconcilers, controllers and managers."""
 
-OPTIONAL = {"konverge_operators/demo/environment.py": {"konverge_cluster"}}
+OPTIONAL = {
+    "konverge_operators/demo/environment.py": {"konverge_cluster"},
+    "konverge_operators/redis/local_images.py": {"konverge_cluster"},
+}
 """Imports of a package that only an extra installs."""
 
 HTTP_FILES = {

@@ -1,0 +1,1 @@
+"""The Redis operator: in-memory caches and sharded clusters, on Valkey or Redis servers."""

@@ -1,0 +1,1 @@
+"""The kind Cache: an in-memory cache as one object."""
