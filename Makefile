@@ -71,7 +71,7 @@ fast: $(STAMP) ## all tests that need no control plane
 wheels: $(STAMP) ## build the packages, install them into an empty environment and run them there
 	$(BIN)/pytest -m wheels tests/test_wheels.py
 
-SLOW := -m '(control_plane or peers) and not faults and not campaigns'
+SLOW := -m '(control_plane or peers) and not faults and not campaigns and not processes'
 
 contract: $(STAMP) ## the tests that compare with a real API server
 	$(BIN)/pytest $(SLOW) tests/contract
@@ -79,7 +79,7 @@ contract: $(STAMP) ## the tests that compare with a real API server
 cluster: $(STAMP) ## all other tests that need a control plane
 	$(BIN)/pytest $(SLOW) --ignore=tests/contract
 
-processes: $(STAMP) ## containers as local processes, one test at a time (a minute; Linux)
+processes: $(STAMP) ## containers as local processes, one test at a time (less than a minute; Linux)
 	$(BIN)/pytest -m processes
 
 # Tests with a control plane mostly wait, the others compute: so two lanes, of about the same length. Everything is run,

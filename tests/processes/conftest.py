@@ -1,9 +1,12 @@
-"""Process nodes with and without namespaces: each test of the contract runs on both."""
+"""Process nodes with and without namespaces: each test of the contract runs on both.
+
+They need Linux. There a skipped test is a failed one, unless it lacks a binary of the control plane.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -15,10 +18,27 @@ from process_clusters import ProcessCluster, SharedCluster, Start, process_clust
 MODES = ("namespaces", "paths")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if sys.platform != "linux":
+        for item in items:
+            if item.get_closest_marker("processes"):
+                item.add_marker(pytest.mark.skip(reason="process nodes need Linux"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.skipped and sys.platform == "linux" and not item.get_closest_marker("control_plane"):
+        report.outcome = "failed"
+        report.longrepr = f"no test of process nodes may be skipped on Linux: {report.longrepr}"
+    return report
+
+
 @pytest.fixture(params=MODES)
 def start(request: pytest.FixtureRequest) -> Start:
     """Return a function that starts a cluster with process nodes, in one of the two modes."""
-    assert sys.platform == "linux", "process nodes need Linux"
 
     def started(*images: LocalImage, **options: Any) -> AbstractAsyncContextManager[ProcessCluster]:
         return process_cluster(*images, namespaces=request.param == "namespaces", **options)
@@ -29,7 +49,14 @@ def start(request: pytest.FixtureRequest) -> Start:
 @pytest.fixture(scope="session", params=MODES)
 def shared_cluster(request: pytest.FixtureRequest) -> Iterator[SharedCluster]:
     """Run a cluster that tests share, in each of the two modes."""
-    assert sys.platform == "linux", "process nodes need Linux"
     cluster = SharedCluster(namespaces=request.param == "namespaces")
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def limited_cluster() -> Iterator[SharedCluster]:
+    """Run a cluster in which restarts wait long and logs are short."""
+    cluster = SharedCluster(crash_backoff=30.0, log_limit=10_000)
     yield cluster
     cluster.stop()

@@ -9,11 +9,19 @@ import pytest
 from konverge import Client
 from konverge.client import load_config
 from konverge.objects import Unstructured
-from process_clusters import ProcessCluster, config_map, has_phase, is_ready, secret, shared, status_of, waits_for
+from process_clusters import (
+    SLEEP,
+    ProcessCluster,
+    config_map,
+    has_phase,
+    is_ready,
+    secret,
+    shared,
+    status_of,
+    waits_for,
+)
 
 pytestmark = pytest.mark.processes
-
-SLEEP = "while :; do sleep 0.05; done"
 
 
 @shared

@@ -1,17 +1,15 @@
 """The events of containers that run as processes.
 
-All in one cluster of its own: the recorder of the nodes limits the number of events.
+In the cluster of few tests: the recorder of the nodes limits the number of events.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from process_clusters import ProcessCluster, Start, is_ready, status_of
+from process_clusters import SLEEP, ProcessCluster, is_ready, limited, status_of
 
-pytestmark = [pytest.mark.processes, pytest.mark.real_time]
-
-SLEEP = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
+pytestmark = pytest.mark.processes
 
 
 async def create_pods(cluster: ProcessCluster) -> None:
@@ -25,23 +23,23 @@ async def create_pods(cluster: ProcessCluster) -> None:
     await cluster.create("mount", {"args": [SLEEP], **mounts}, volumes=[{"name": "v", "configMap": {"name": "none"}}])
 
 
-async def test_events_are_those_of_a_kubelet(start: Start) -> None:
-    async with start() as cluster:
-        await create_pods(cluster)
-        await cluster.wait("healthy", is_ready)
-        await cluster.wait("dead", lambda obj: (status_of(obj).get("restartCount") or 0) >= 1)
-        await cluster.delete("healthy")
+@limited
+async def test_events_are_those_of_a_kubelet(cluster: ProcessCluster) -> None:
+    await create_pods(cluster)
+    await cluster.wait("healthy", is_ready)
+    await cluster.wait("dead", lambda obj: (status_of(obj).get("restartCount") or 0) >= 1)
+    await cluster.delete("healthy")
 
-        for name, text in [
-            ("healthy", "Scheduled: Successfully assigned test/healthy to node-1"),
-            ("healthy", 'Pulled: Container image "sh:1" already present on machine'),
-            ("healthy", "Created: Container created"),
-            ("healthy", "Started: Container started"),
-            ("healthy", "Killing: Stopping container c"),
-            ("unready", "Unhealthy: Readiness probe failed: "),
-            ("dead", "Unhealthy: Liveness probe failed: "),
-            ("dead", "Killing: Container c failed liveness probe, will be restarted"),
-            ("hook", "FailedPostStartHook: PostStartHook failed: no"),
-            ("mount", 'FailedMount: MountVolume.SetUp failed for volume "v" : configmap "none" not found'),
-        ]:
-            await cluster.until_event(name, text)
+    for name, text in [
+        ("healthy", f"Scheduled: Successfully assigned {cluster.namespace}/healthy to node-1"),
+        ("healthy", 'Pulled: Container image "sh:1" already present on machine'),
+        ("healthy", "Created: Container created"),
+        ("healthy", "Started: Container started"),
+        ("healthy", "Killing: Stopping container c"),
+        ("unready", "Unhealthy: Readiness probe failed: "),
+        ("dead", "Unhealthy: Liveness probe failed: "),
+        ("dead", "Killing: Container c failed liveness probe, will be restarted"),
+        ("hook", "FailedPostStartHook: PostStartHook failed: no"),
+        ("mount", 'FailedMount: MountVolume.SetUp failed for volume "v" : configmap "none" not found'),
+    ]:
+        await cluster.until_event(name, text)

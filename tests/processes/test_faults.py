@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from click.testing import CliRunner
 
+from konverge.cli import main
 from konverge.objects import Key
+from konverge_cluster.processes.fault_requests import FAULTS
 from process_clusters import (
+    ONE_MODE,
     ProcessCluster,
-    Start,
     has_phase,
     is_ready,
+    limited,
     python_container,
     shared,
     status_of,
@@ -50,6 +53,13 @@ WEB = """
 import http.server, os
 http.server.ThreadingHTTPServer((os.environ["POD_IP"], 8080), http.server.SimpleHTTPRequestHandler).serve_forever()
 """
+
+CLAIM = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
 
 
 async def until_more(cluster: ProcessCluster, name: str, word: str) -> None:
@@ -137,8 +147,6 @@ async def test_a_full_volume_fails_writes_or_evicts_the_pod(cluster: ProcessClus
 
 @shared
 async def test_a_deleted_claim_loses_its_data(cluster: ProcessCluster) -> None:
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": spec}
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
     container = {
         "args": ["ls /data; touch /data/file; echo done; sleep 3600"],
@@ -146,19 +154,20 @@ async def test_a_deleted_claim_loses_its_data(cluster: ProcessCluster) -> None:
     }
     for name, expected in (("first", "done"), ("second", "file\ndone")):
         if name == "first":
-            await cluster.create_object(claim)
+            await cluster.create_object(CLAIM)
         await cluster.create(name, container, volumes=volumes)
         await cluster.until_log(name, "done")
         assert cluster.log(name) == expected
 
     await cluster.cluster.faults.delete_claim(key(cluster, "data"))
 
-    await cluster.create_object(claim)
+    await cluster.create_object(CLAIM)
     await cluster.create("third", container, volumes=volumes)
     await cluster.until_log("third", "done")
     assert cluster.log("third") == "done"
 
 
+@ONE_MODE
 @shared
 async def test_a_blocked_pod_waits_for_the_api_server(cluster: ProcessCluster) -> None:
     container = python_container(ASK, TLS="yes")
@@ -176,6 +185,7 @@ async def test_a_blocked_pod_waits_for_the_api_server(cluster: ProcessCluster) -
     await until_more(cluster, "p", "answer")
 
 
+@ONE_MODE
 @shared
 async def test_a_blocked_pod_reaches_no_service_and_services_do_not_reach_it(cluster: ProcessCluster) -> None:
     ports = [{"port": 80, "targetPort": 8080}]
@@ -203,36 +213,77 @@ async def test_a_blocked_pod_reaches_no_service_and_services_do_not_reach_it(clu
         await until_more(cluster, name, "answer")
 
 
-@pytest.mark.real_time
-async def test_a_node_that_is_switched_off_loses_its_processes_until_it_is_on_again(start: Start) -> None:
-    async with start() as cluster:
-        await cluster.create("p", {"args": [COUNT]})
-        await cluster.wait("p", is_ready)
-        pid = cluster.process_pod("p").containers["c"].pid
+@limited
+async def test_a_node_that_is_switched_off_loses_its_processes_until_it_is_on_again(cluster: ProcessCluster) -> None:
+    await cluster.create("p", {"args": [COUNT]})
+    await cluster.wait("p", is_ready)
+    pid = cluster.process_pod("p").containers["c"].pid
 
-        await cluster.cluster.faults.stop_node("node-1")
+    await cluster.cluster.faults.stop_node("node-1")
 
-        assert not is_process(pid)
-        assert is_ready(await cluster.client.get("pods", "p")), "nobody reports it"
-        await cluster.cluster.faults.start_node("node-1")
-        pod = await cluster.wait("p", lambda pod: status_of(pod)["restartCount"] == 1 and is_ready(pod))
-        assert status_of(pod)["lastState"]["terminated"]["exitCode"] == 137
+    assert not is_process(pid)
+    assert is_ready(await cluster.client.get("pods", "p")), "nobody reports it"
+    await cluster.cluster.faults.start_node("node-1")
+    pod = await cluster.wait("p", lambda pod: status_of(pod)["restartCount"] == 1 and is_ready(pod))
+    assert status_of(pod)["lastState"]["terminated"]["exitCode"] == 137
 
 
-@pytest.mark.real_time
-async def test_a_fault_is_a_command(start: Start, tmp_path: Path) -> None:
-    async with start() as cluster:
-        cluster.cluster.write_kubeconfig(tmp_path / "config")
-        await cluster.create("p", {"args": [COUNT]})
-        await cluster.wait("p", is_ready)
+async def write(cluster: ProcessCluster) -> str:
+    """Write to the volume; return "written", or "full"."""
+    output = await cluster.execute("p", "sh", "-c", "if echo x > /full/x; then echo written; else echo full; fi")
+    return output.split()[-1]
 
-        async def run(*arguments: str) -> tuple[int, str]:
-            command = [sys.executable, "-m", "konverge", "fault", *arguments, "--kubeconfig", str(tmp_path / "config")]
-            done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
-            return done.returncode, done.stdout + done.stderr
 
-        assert await run("kill", "p", "-n", "test") == (0, "kill p\n")
-        await cluster.wait("p", lambda pod: status_of(pod)["restartCount"] == 1 and is_ready(pod))
-        code, text = await run("kill", "missing", "-n", "test")
-        assert code == 1
-        assert "pod test/missing does not run as processes (those that do: test/p)" in text
+@limited
+async def test_each_fault_is_a_command(cluster: ProcessCluster) -> None:
+    volumes = [
+        {"name": "full", "emptyDir": {"sizeLimit": "1Mi"}},
+        {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+    ]
+    mounts = [{"name": one["name"], "mountPath": f"/{one['name']}"} for one in volumes]
+    await cluster.create_object(CLAIM)
+    await cluster.create("p", {"args": [COUNT], "volumeMounts": mounts}, volumes=volumes)
+    await cluster.wait("p", is_ready)
+    pod, blocks = cluster.process_pod("p"), cluster.runtime.service_blocks
+    claims = cluster.runtime.options.directory / "claims"
+
+    with TemporaryDirectory() as directory:
+        kubeconfig = Path(directory) / "config"
+        cluster.cluster.write_kubeconfig(kubeconfig)
+
+        async def fault(*arguments: str, code: int = 0) -> str:
+            command = ["fault", *arguments, "-n", cluster.namespace, "--kubeconfig", str(kubeconfig)]
+            result = await asyncio.to_thread(CliRunner().invoke, main, command)
+            assert result.exit_code == code, result.output
+            caused.add(arguments[0])
+            return result.output
+
+        caused: set[str] = set()
+        assert await fault("freeze", "p", "-c", "c") == "freeze p\n"
+        await cluster.until(lambda: process_state(pod.containers["c"].pid) == "T")
+        await fault("resume", "p")
+        await cluster.until(lambda: process_state(pod.containers["c"].pid) != "T")
+        await fault("fill-volume", "p", "--volume", "full")
+        assert await write(cluster) == "full"
+        await fault("clear-volume", "p", "--volume", "full")
+        assert await write(cluster) == "written"
+        await fault("block-api-server", "p")
+        await cluster.until(lambda: pod.sandbox.api_proxy.is_blocked)
+        await fault("unblock-api-server", "p")
+        await cluster.until(lambda: not pod.sandbox.api_proxy.is_blocked)
+        await fault("block-services", "p")
+        assert blocks.pods == {pod.key}
+        await fault("unblock-services", "p")
+        assert blocks.pods == set()
+        assert any(claims.iterdir())
+        await fault("delete-claim", "data")
+        assert not any(claims.iterdir())
+        await fault("kill", "p")
+        await cluster.wait("p", lambda pod: status_of(pod)["restartCount"] == 1)
+        await fault("stop-node", "node-1")
+        await fault("start-node", "node-1")
+        await cluster.wait("p", lambda pod: status_of(pod)["restartCount"] == 2)
+        assert caused == set(FAULTS)
+
+        text = await fault("kill", "missing", code=1)
+        assert f"pod {cluster.namespace}/missing does not run as processes (those that do: {pod.key})" in text

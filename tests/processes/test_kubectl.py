@@ -21,11 +21,9 @@ from konverge.objects import Unstructured
 from konverge.testing import find_binaries
 from konverge.wire import Request, WebSocket
 from kubectl import Kubectl, Run
-from process_clusters import LIMIT, ProcessCluster, has_phase, is_ready, shared, status_of
+from process_clusters import LIMIT, ONE_MODE, SLEEP, ProcessCluster, has_phase, is_ready, shared, status_of
 
 pytestmark = [pytest.mark.processes, pytest.mark.real_time, pytest.mark.control_plane]
-
-SLEEP = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
 
 
 class Shell:
@@ -60,6 +58,7 @@ async def shell(cluster: ProcessCluster) -> AsyncGenerator[Shell]:
         yield Shell(cluster, Path(directory))
 
 
+@ONE_MODE
 @shared
 async def test_logs(cluster: ProcessCluster) -> None:
     script = f"for i in 1 2 3; do echo line $i; done; echo ünï ✓; {SLEEP}"
@@ -82,6 +81,7 @@ async def test_logs(cluster: ProcessCluster) -> None:
         assert (run.code, run.err) == (1, f"Error from server (BadRequest): {message}")
 
 
+@ONE_MODE
 @shared
 async def test_following_ends_with_the_container(cluster: ProcessCluster) -> None:
     script = "echo begin; while [ ! -e $HOME/end ]; do sleep 0.05; done; echo end"
@@ -104,6 +104,7 @@ async def test_following_ends_with_the_container(cluster: ProcessCluster) -> Non
         )
 
 
+@ONE_MODE
 @shared
 async def test_the_log_of_the_previous_run(cluster: ProcessCluster) -> None:
     script = f"if [ -e /v/again ]; then echo second; {SLEEP}; fi; touch /v/again; echo first; exit 3"
@@ -153,6 +154,7 @@ async def test_a_command_ends_with_its_client(cluster: ProcessCluster) -> None:
         await cluster.until(lambda: not any(name.startswith("exec-") for name in supervisor._running))
 
 
+@ONE_MODE
 @shared
 async def test_exec_in_a_container_that_does_not_run(cluster: ProcessCluster) -> None:
     await cluster.create(
@@ -205,6 +207,7 @@ class Screen:
         return self._text
 
 
+@ONE_MODE
 @shared
 async def test_attach(cluster: ProcessCluster) -> None:
     script = "while read line; do echo got $line; echo error >&2; done; echo over"
@@ -218,6 +221,7 @@ async def test_attach(cluster: ProcessCluster) -> None:
         await cluster.wait("pipe", has_phase("Succeeded"))
 
 
+@ONE_MODE
 @shared
 async def test_attached_clients_come_and_go(cluster: ProcessCluster) -> None:
     script = "while read line; do echo got $line; done"
@@ -253,6 +257,7 @@ async def test_copying(cluster: ProcessCluster) -> None:
         assert (kubectl.directory / "back" / "zeros").stat().st_size == 2_000_000
 
 
+@ONE_MODE
 @shared
 async def test_a_simulated_pod_says_so(cluster: ProcessCluster) -> None:
     spec = {"containers": [{"name": "c", "image": "other"}]}
@@ -282,6 +287,7 @@ async def test_the_client_runs_commands_and_reads_logs(cluster: ProcessCluster) 
     assert [line async for line in cluster.client.logs("web")] == [b"hello"]
 
 
+@ONE_MODE
 @shared
 async def test_clients_of_the_older_protocol(cluster: ProcessCluster) -> None:
     await cluster.create("web", {"args": [SLEEP]})

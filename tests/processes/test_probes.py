@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from process_clusters import ProcessCluster, is_ready, readable_python, shared, status_of
+from process_clusters import SLEEP, ProcessCluster, is_ready, readable_python, shared, status_of
 
 pytestmark = pytest.mark.processes
 
-SLEEP = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
 VOLUME: dict[str, Any] = {"volumes": [{"name": "v", "emptyDir": {}}]}
 MOUNT: dict[str, Any] = {"volumeMounts": [{"name": "v", "mountPath": "/state"}]}
 
@@ -83,9 +82,7 @@ async def test_hooks_run_after_the_start_and_before_sigterm(cluster: ProcessClus
         "postStart": {"exec": {"command": ["sh", "-c", "echo postStart >> /state/order"]}},
         "preStop": {"exec": {"command": ["sh", "-c", "sleep 0.3; echo preStop >> /state/order"]}},
     }
-    script = (
-        "trap 'echo sigterm >> /state/order; cp /state/order /keep/order; exit 0' TERM; while :; do sleep 0.05; done"
-    )
+    script = "trap 'echo sigterm >> /state/order; cp /state/order /keep/order; exit 0' TERM; sleep 3600 & wait"
     mounts = [*MOUNT["volumeMounts"], {"name": "keep", "mountPath": "/keep"}]
     claim = {
         "apiVersion": "v1",

@@ -11,9 +11,9 @@ import pytest
 from konverge.client import is_deployment_complete
 from konverge.k8s.apps.v1 import Deployment
 from konverge.objects import Unstructured
-from process_clusters import LIMIT, ProcessCluster, python_container, shared
+from process_clusters import LIMIT, ONE_MODE, ProcessCluster, python_container, shared
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, ONE_MODE]
 
 # It answers with its version. After SIGTERM it accepts nothing more, and ends when the requests in flight are answered.
 SERVER = """

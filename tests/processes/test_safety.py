@@ -26,13 +26,16 @@ PROGRAM = """
     sys.path[:0] = {paths!r}
     from process_clusters import is_ready, process_cluster
 
-    async def main():
-        async with process_cluster(directory={directory!r}, namespaces={namespaces}) as cluster:
-            script = "setsid sleep {marker} & setsid sh -c 'sleep {marker} & sleep {marker}' & sleep {marker}"
+    async def run(namespaces, marker):
+        async with process_cluster(directory={directory!r}, namespaces=namespaces) as cluster:
+            script = f"setsid sleep {{marker}} & setsid sh -c 'sleep {{marker}} & sleep {{marker}}' & sleep {{marker}}"
             await cluster.create("p", {{"args": [script]}})
             await cluster.wait("p", is_ready)
-            print("ready", cluster.process_pod("p").sandbox.supervisor.pid, flush=True)
+            print(cluster.process_pod("p").sandbox.supervisor.pid, flush=True)
             await asyncio.sleep(3600)
+
+    async def main():
+        await asyncio.gather(run(True, 98771), run(False, 98772))
 
     asyncio.run(main())
 """
@@ -50,22 +53,19 @@ def wait_until(fact: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize(("namespaces", "marker"), [(True, "98771"), (False, "98772")])
-def test_nothing_is_left_of_a_cluster_that_was_killed(directory: Path, namespaces: bool, marker: str) -> None:
-    values = {"directory": str(directory), "namespaces": namespaces, "marker": marker, "paths": sys.path}
-    program = textwrap.dedent(PROGRAM.format(**values))
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as cluster:
-        assert cluster.stdout is not None
-        word, supervisor = cluster.stdout.readline().split()
-        assert word == "ready"
-        wait_until(lambda: len(processes_with(marker)) == 4)
-        assert len(list(directory.glob("run-*"))) == 1
+def test_nothing_is_left_of_clusters_that_were_killed(directory: Path) -> None:
+    program, markers = textwrap.dedent(PROGRAM.format(directory=str(directory), paths=sys.path)), ("98771", "98772")
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as clusters:
+        assert clusters.stdout is not None
+        supervisors = [int(clusters.stdout.readline()) for _ in range(2)]
+        wait_until(lambda: [len(processes_with(one)) for one in markers] == [4, 4])
+        assert len(list(directory.glob("run-*"))) == 2
 
-        cluster.send_signal(signal.SIGKILL)
+        clusters.send_signal(signal.SIGKILL)
 
-    wait_until(lambda: not processes_with(marker))
-    wait_until(lambda: not Path("/proc", supervisor).exists())
-    assert len(list(directory.glob("run-*"))) == 1, "a killed process removes no files"
+    wait_until(lambda: [len(processes_with(one)) for one in markers] == [0, 0])
+    wait_until(lambda: not any(Path("/proc", str(one)).exists() for one in supervisors))
+    assert len(list(directory.glob("run-*"))) == 2, "a killed process removes no files"
     with open_directory(directory, keep=False) as fresh:
         assert list(directory.glob("run-*")) == [fresh], "the next start removes them"
 
@@ -102,7 +102,7 @@ def test_the_last_runtime_removes_the_directory_of_this_user(tmp_path: Path, mon
             return directory.is_dir()
 
     with ThreadPoolExecutor(8) as threads:
-        assert all(threads.map(use, range(400))), "one that is being removed is created again"
+        assert all(threads.map(use, range(100))), "one that is being removed is created again"
 
     assert os.listdir(tmp_path) == []
 

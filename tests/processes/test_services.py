@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from konverge.objects import Key
-from process_clusters import LIMIT, ProcessCluster, has_phase, is_ready, python_container, shared, terminated
+from process_clusters import LIMIT, ONE_MODE, ProcessCluster, has_phase, is_ready, python_container, shared, terminated
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, ONE_MODE]
 
 # Each connection is answered with the name of the pod, and then with what was sent, until the end of the input.
 SERVER = """

@@ -11,6 +11,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import wraps
 from typing import Any, TypeVar
 
+import pytest
+
 from konverge import Client
 from konverge.client import exists, is_deleted
 from konverge.objects import Key, Unstructured
@@ -27,6 +29,9 @@ Start = Callable[..., AbstractAsyncContextManager["ProcessCluster"]]
 
 LIMIT = 60.0
 """How long to wait for a fact: far longer than it takes, for a busy machine."""
+
+SLEEP = "trap 'exit 0' TERM; sleep 3600 & wait"
+"""A script that runs until SIGTERM."""
 
 SHELL = LocalImage("sh:*", command=["/bin/sh", "-c"])
 PYTHON = LocalImage("python:*", command=[sys.executable, "-u", "-c"])
@@ -171,19 +176,38 @@ class SharedCluster:
             self._thread.join()
             self._loop.close()
 
+    def run(self, test: Callable[[ProcessCluster], Coroutine[Any, Any, None]]) -> None:
+        """Run a test in a namespace of its own."""
+        cluster = self.open()
+        try:
+            self.call(test(cluster))
+        finally:
+            self.call(cluster.close())
+
+
+ONE_MODE = pytest.mark.parametrize("shared_cluster", ["namespaces"], indirect=True)
+"""Marks tests of what is the same with and without namespaces: they run on one of the two clusters."""
+
 
 def shared(test: Callable[[ProcessCluster], Coroutine[Any, Any, None]]) -> Callable[[SharedCluster], None]:
-    """Run a test in a namespace of the shared cluster, on its loop."""
+    """Run a test in a namespace of each of the two shared clusters, on its loop."""
 
     @wraps(test)
     def run(shared_cluster: SharedCluster) -> None:
-        cluster = shared_cluster.open()
-        try:
-            shared_cluster.call(test(cluster))
-        finally:
-            shared_cluster.call(cluster.close())
+        shared_cluster.run(test)
 
     del run.__wrapped__  # pytest would read the arguments of the test itself
+    return run
+
+
+def limited(test: Callable[[ProcessCluster], Coroutine[Any, Any, None]]) -> Callable[[SharedCluster], None]:
+    """Run a test in a namespace of the cluster in which restarts wait long and logs are short."""
+
+    @wraps(test)
+    def run(limited_cluster: SharedCluster) -> None:
+        limited_cluster.run(test)
+
+    del run.__wrapped__
     return run
 
 

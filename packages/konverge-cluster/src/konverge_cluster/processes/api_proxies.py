@@ -19,8 +19,8 @@ class ApiProxy:
 
     def __init__(self, server: Callable[[], Address | None]) -> None:
         self._server = server
-        self._blocked = False
-        self._forwarder = Forwarder(server, is_blocked=lambda _: self._blocked)
+        self.is_blocked = False
+        self._forwarder = Forwarder(server, is_blocked=lambda _: self.is_blocked)
 
     @property
     def address(self) -> Address | None:
@@ -49,7 +49,7 @@ class ApiProxy:
             raise ValueError(
                 "the pod connects to its API server directly: only an embedded one that listens has a proxy"
             )
-        self._blocked = blocked
+        self.is_blocked = blocked
         self._forwarder.refresh()
 
 

@@ -8,6 +8,7 @@ from konverge.objects import Key
 from konverge_cluster.processes.forwarders import Connection
 from konverge_cluster.processes.process_pod import ProcessPod
 from konverge_cluster.processes.socket_tables import pod_sockets, read_sockets
+from konverge_cluster.processes.supervisor.descendants import descendants
 
 __all__ = ["ServiceBlocks"]
 
@@ -31,7 +32,8 @@ class ServiceBlocks:
         if connection.backend is not None and connection.backend[0] in [pod.addresses.pod_ip for pod in pods]:
             return True
         inode = _client_inode(connection)
-        return any(inode in pod_sockets(pod.sandbox.supervisor.pid) for pod in pods if pod.sandbox.is_open)
+        supervisors = [pod.sandbox.supervisor.pid for pod in pods if pod.sandbox.is_open]
+        return any(inode in pod_sockets(descendants(one)) for one in supervisors)
 
 
 def _client_inode(connection: Connection) -> int:

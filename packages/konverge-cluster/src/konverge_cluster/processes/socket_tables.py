@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final
 
-from konverge_cluster.processes.supervisor.descendants import descendants
-
 __all__ = ["Socket", "pod_sockets", "read_sockets"]
 
 _TABLES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
 _LISTEN: Final = "0A"
+_NO_REMOTE: Final = f"0:0000 {_LISTEN} "
 
 
 @dataclass(frozen=True)
@@ -32,12 +31,14 @@ class Socket:
         return self.listens and self.local[0] in ("0.0.0.0", "::")
 
 
-def read_sockets(tables: Iterable[str] = _TABLES) -> Iterator[Socket]:
-    """Yield the TCP sockets of this machine."""
+def read_sockets(tables: Iterable[str] = _TABLES, *, listening: bool = False) -> Iterator[Socket]:
+    """Yield the TCP sockets of this machine, or only those that listen: few, among many connections."""
     for path in tables:
         with suppress(OSError), open(path, encoding="ascii") as file:
             next(file, None)
             for line in file:
+                if listening and _NO_REMOTE not in line:
+                    continue
                 fields = line.split()
                 yield Socket(int(fields[9]), _address(fields[1]), _address(fields[2]), fields[3] == _LISTEN)
 
@@ -52,10 +53,10 @@ def _address(text: str) -> tuple[str, int]:
     return str(found.ipv4_mapped or found), int(port, 16)
 
 
-def pod_sockets(root: int) -> set[int]:
-    """Return the inodes of the sockets of a process and of all below it."""
+def pod_sockets(pids: Iterable[int]) -> set[int]:
+    """Return the inodes of the sockets of processes."""
     found: set[int] = set()
-    for pid in (root, *descendants(root)):
+    for pid in pids:
         with suppress(OSError):
             for name in os.listdir(f"/proc/{pid}/fd"):
                 found.add(_socket(f"/proc/{pid}/fd/{name}"))

@@ -13,6 +13,7 @@ from typing import Final
 from konverge_cluster.processes.containers import ProcessContainer
 from konverge_cluster.processes.process_pod import ProcessPod
 from konverge_cluster.processes.socket_tables import Socket, pod_sockets, read_sockets
+from konverge_cluster.processes.supervisor.descendants import sample_descendants
 
 __all__ = ["WildcardListeners"]
 
@@ -40,17 +41,16 @@ class WildcardListeners:
 
     def check(self) -> None:
         """Fail every container that listens on all addresses."""
-        found = {one.inode: one for one in read_sockets() if one.is_wildcard}
+        running = [one for pod in self._pods() for one in pod.containers.values() if one.pid and not one.is_stopping]
+        if not running:
+            return
+        found = {one.inode: one for one in read_sockets(listening=True) if one.is_wildcard}
         self._checks = Counter({inode: self._checks[inode] + 1 for inode in found})
         unknown = {inode: one for inode, one in found.items() if self._checks[inode] <= _MAX_CHECKS}
-        if not unknown:
-            return
-        for pod in self._pods():
-            for container in pod.containers.values():
-                if container.pid and not container.is_stopping:
-                    own = pod_sockets(container.pid) & unknown.keys()
-                    if own:
-                        _fail(container, unknown[min(own)])
+        for container in running if unknown else ():
+            own = pod_sockets([container.pid, *sample_descendants(container.pid)]) & unknown.keys()
+            if own:
+                _fail(container, unknown[min(own)])
 
 
 def _fail(container: ProcessContainer, found: Socket) -> None:

@@ -38,13 +38,14 @@ def test_addresses_of_both_families_are_read(tmp_path: Path) -> None:
     assert rows[2] == Socket(13, ("127.0.0.1", 0x8001), ("127.64.128.1", 80), listens=False)
     assert rows[4].local == ("127.64.0.2", 8080)
     assert [row.inode for row in rows if row.is_wildcard] == [12, 14]
+    assert [row.inode for row in read_sockets(map(str, paths), listening=True)] == [11, 12, 14, 15]
 
 
 def test_the_sockets_of_a_process_are_found() -> None:
     with socket.create_server(("127.0.0.1", 0)) as own:
         inode = os.fstat(own.fileno()).st_ino
-        found = {row.inode: row for row in read_sockets()}
+        found = {row.inode: row for row in read_sockets(listening=True)}
 
-        assert inode in pod_sockets(os.getpid())
+        assert inode in pod_sockets([os.getpid()])
         assert found[inode].local == own.getsockname()
         assert not found[inode].is_wildcard

@@ -6,7 +6,7 @@ import os
 from collections import defaultdict
 from contextlib import suppress
 
-__all__ = ["descendants", "kill_descendants", "memory_of"]
+__all__ = ["descendants", "kill_descendants", "memory_of", "sample_descendants"]
 
 
 def descendants(root: int) -> list[int]:
@@ -22,6 +22,31 @@ def descendants(root: int) -> list[int]:
         pid = pending.pop(0)
         found.append(pid)
         pending += children[pid]
+    return found
+
+
+def sample_descendants(root: int) -> list[int]:
+    """Return the pids of the processes below a process, without reading all of /proc.
+
+    One that starts, or whose sibling ends, at this moment can be missing: use it to look again and again.
+    """
+    if not os.path.exists(f"/proc/{root}/task/{root}/children"):  # a kernel without these files, or no such process
+        return descendants(root)
+    found: list[int] = []
+    pending = _children(root)
+    while pending:
+        pid = pending.pop(0)
+        found.append(pid)
+        pending += _children(pid)
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                found += map(int, file.read().split())
     return found
 
 

@@ -24,7 +24,7 @@ from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 from konverge_cluster.processes.supervisor import kernel
-from konverge_cluster.processes.supervisor.descendants import descendants, kill_descendants, memory_of
+from konverge_cluster.processes.supervisor.descendants import kill_descendants, memory_of, sample_descendants
 from konverge_cluster.processes.supervisor.log_files import LogFile, OutputStream
 from konverge_cluster.processes.supervisor.mounts import build_root, unshare_mounts
 
@@ -189,7 +189,7 @@ class Shim:
             if self._commands in ready:
                 self._obey(os.read(self._commands, 64))
             self._reap()
-            if limit and self._code is None and memory_of(descendants(os.getpid())) > limit:
+            if limit and self._code is None and memory_of(sample_descendants(os.getpid())) > limit:
                 self._killed_for_memory = True
                 self._kill_all()
         signal.set_wakeup_fd(-1)
