@@ -6,6 +6,9 @@ This module reads requests from sockets, authenticates them and writes responses
    another name is rejected, which prevents DNS rebinding: a page in a browser cannot reach the server under a name that
    resolves to this address.
 2. A body over the limit is rejected as soon as its size is known, and a body that does not arrive in time is rejected.
+   Connections without a request of an authenticated client, or a complete one of an anonymous client, are limited:
+   of those the oldest is closed, and each is closed after some seconds. Connections of authenticated clients, watches
+   among them, are never limited.
 3. A watch is written event by event; the watch ends when the client disconnects. So does what a WebSocket serves.
 4. `stop` takes at most a few seconds, even if clients keep idle connections, do not read, or do not close.
 """
@@ -24,7 +27,7 @@ from aiohttp import WSMsgType, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from konverge.errors import TransportError
-from konverge.listener import Listener
+from konverge.listener import ConnectionLimits, Listener
 from konverge.wire.messages import Request
 from konverge_cluster.api import status_errors
 from konverge_cluster.api.authorization import ADMIN, ANONYMOUS, UserInfo
@@ -42,6 +45,7 @@ _MESSAGE_BYTES: Final = 1 << 20
 _LINE_BYTES: Final = 1 << 20
 """The limit of Go's HTTP server; the arguments of a command are in the URL."""
 
+_LIMITS: Final = ConnectionLimits(waiting=256, first_request=20.0)
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 
 
@@ -80,12 +84,12 @@ class HttpServer:
         self._server = web.Server(
             self._handle_request, handler_cancellation=True, access_log=None, max_line_size=_LINE_BYTES
         )
-        self._listener = await Listener.open(self._server, address, port, ssl=self._tls, backlog=1024)
+        self._listener = await Listener.open(self._server, address, port, limits=_LIMITS, ssl=self._tls, backlog=1024)
         self.address, self.port = self._listener.address, self._listener.port
 
     async def stop(self) -> None:
         """Stop listening. Active requests have one second to finish, and another one to be cancelled."""
-        listener, self._listener = self._listener, None
+        listener = self._listener
         server, self._server = self._server, None
         if listener is None or server is None:
             return
@@ -103,11 +107,19 @@ class HttpServer:
         await listener.drop()
 
     async def _handle_request(self, request: web.BaseRequest) -> web.StreamResponse:
+        assert self._listener is not None
         try:
             user = self._user(request)
-            body = await _read(request)
+            if user is ANONYMOUS:
+                body = await _read(request)
+                with self._listener.serving(request.transport):
+                    return await self._respond(request, body, user)
+            with self._listener.serving(request.transport, trusted=True):
+                return await self._respond(request, await _read(request), user)
         except status_errors.StatusError as error:
             return _to_web_response(error_response(error))
+
+    async def _respond(self, request: web.BaseRequest, body: bytes, user: UserInfo) -> web.StreamResponse:
         response = await self._handle(_to_request(request, body), user)
         if response.websocket is not None:
             return await _serve_websocket(request, response.headers, response.websocket)

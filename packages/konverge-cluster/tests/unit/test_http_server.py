@@ -6,10 +6,11 @@ import asyncio
 import io
 import json
 import os
+import socket
 import ssl
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -195,3 +196,32 @@ async def test_escaped_and_repeated_query_parameters_are_decoded() -> None:
             assert response.status == 201
         async with asking.get(f"{CONFIG_MAPS}?labelSelector=a+in+%28x%2Cy%29") as response:
             assert response.status == 200
+
+
+def _send_half_requests(port: int, count: int) -> list[socket.socket]:
+    """Send requests without a body, every second one with complete headers."""
+    head = b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+    opened = [socket.create_connection(("127.0.0.1", port)) for _ in range(count)]
+    for number, connection in enumerate(opened):
+        connection.send(head if number % 2 else head + b"\r\n")
+    return opened
+
+
+async def test_connections_without_a_complete_request_are_limited_and_watches_are_not() -> None:
+    async with (
+        EmbeddedServer(plain=True) as server,
+        aiohttp.ClientSession(server.url, headers=bearer(server.admin_token)) as asking,
+    ):
+        watches = [await asking.get(f"{CONFIG_MAPS}?watch=1") for _ in range(20)]
+        half = await asyncio.to_thread(_send_half_requests, int(server.url.rpartition(":")[2]), 400)
+        closed = half[: 400 - 256]
+        for connection in closed:
+            with suppress(ConnectionResetError):
+                assert await asyncio.to_thread(connection.recv, 1) == b""
+        async with asking.post(CONFIG_MAPS, json={"metadata": {"name": "a"}}) as created:
+            assert created.status == 201
+        for watch in watches:
+            assert json.loads(await watch.content.readline())["type"] == "ADDED"
+            watch.close()
+        for connection in half:
+            connection.close()

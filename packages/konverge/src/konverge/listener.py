@@ -1,95 +1,272 @@
-"""A listening port that closes all of its connections.
+"""A listening port that limits its connections and closes all of them.
 
 asyncio.Server does not track connections during the TLS handshake or the TLS shutdown, and some versions wait for no
-connection at all. A socket that stays open then outlives its event loop. `Listener` tracks each connection from the
-moment that it is accepted, by its socket, whatever its state in asyncio.
+connection at all. A socket that stays open then outlives its event loop. `Listener` accepts connections itself, and
+tracks each by its socket, whatever its state in asyncio.
+
+A connection that no request is served on costs its peer nothing and this process memory, so `ConnectionLimits` bounds
+how many wait, and how long one may take for its first request.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import socket
-from collections.abc import Callable
+import ssl
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final, Self
 from weakref import WeakSet
 
-__all__ = ["Listener"]
+__all__ = ["ConnectionLimits", "Listener"]
 
 _POLL_INTERVAL: Final = 0.005
 _SSL_SHUTDOWN_TIMEOUT: Final = 1.0
+_BURST: Final = 16
+"""Connections accepted before anything else runs, closing included."""
+
+_EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_PAUSE: Final = 1.0
+"""Seconds until connections are accepted again after the system had no resources for one."""
+
+
+@dataclass(frozen=True)
+class ConnectionLimits:
+    """The limits of a listener's connections.
+
+    `waiting` bounds the connections on which no request is served: one more closes the oldest of them, first among
+    those that never sent a request. `first_request` is how many seconds a new connection has until its first request is
+    served, the TLS handshake included. `total` bounds all connections: when all of them serve requests, one more is
+    refused.
+    """
+
+    waiting: int
+    first_request: float
+    total: int | None = None
 
 
 class Listener:
     """The listening port of a server, with all connections that were accepted on it.
 
     Promises: after `close` no connection is accepted; after `drop` no connection is left, or its timeout has passed.
-    Both may be called twice.
+    Both may be called twice. The limits hold after each accepted connection, also in a burst; a connection on which a
+    request is served is not closed because of them. A peer that sends nothing costs a socket, and no TLS.
     """
 
-    def __init__(self, servers: list[asyncio.Server], accepted: WeakSet[socket.socket]) -> None:
-        self._servers = servers
-        self._accepted = accepted
-        self.address, self.port = servers[0].sockets[0].getsockname()[:2]
+    def __init__(
+        self,
+        sockets: list[socket.socket],
+        protocols: Callable[[], asyncio.BaseProtocol],
+        limits: ConnectionLimits | None,
+        options: dict[str, Any],
+    ) -> None:
+        self._sockets = sockets
+        self._protocols = protocols
+        self._options = options
+        self._accepted: WeakSet[socket.socket] = WeakSet()
+        self._waiting = _Waiting(limits) if limits is not None else None
+        self._connecting: set[asyncio.Task[None]] = set()
+        self.address, self.port = sockets[0].getsockname()[:2]
 
     @classmethod
     async def open(
-        cls, protocols: Callable[[], asyncio.BaseProtocol], host: str | None, port: int, **options: Any
+        cls,
+        protocols: Callable[[], asyncio.BaseProtocol],
+        host: str | None,
+        port: int,
+        *,
+        limits: ConnectionLimits | None = None,
+        ssl: ssl.SSLContext | None = None,
+        ssl_handshake_timeout: float | None = None,
+        backlog: int = 100,
     ) -> Self:
-        """Start to listen, on every address of the machine if `host` is None; `options` are those of `create_server`.
+        """Start to listen, on every address of the machine if `host` is None.
+
+        With `limits` the server calls `serving` for each request. The other options are those of `create_server`.
 
         Raises: OSError when the address cannot be bound.
         """
-        loop = asyncio.get_running_loop()
-        accepted: WeakSet[socket.socket] = WeakSet()
-        # asyncio binds, since it resolves address families; the listening sockets are ours, so that they can track.
-        bound = await loop.create_server(protocols, host, port, start_serving=False)
-        sockets = [_TrackingSocket(each.dup(), accepted) for each in bound.sockets]
+        # asyncio binds, since it resolves address families.
+        bound = await asyncio.get_running_loop().create_server(protocols, host, port, start_serving=False)
+        sockets = [each.dup() for each in bound.sockets]
         bound.close()
-        if options.get("ssl") is not None:
-            options = {"ssl_shutdown_timeout": _SSL_SHUTDOWN_TIMEOUT, **options}
-        try:
-            return cls([await loop.create_server(protocols, sock=each, **options) for each in sockets], accepted)
-        except BaseException:
-            for each in sockets:
-                each.close()
-            raise
+        options: dict[str, Any] = {}
+        if ssl is not None:
+            options = {"ssl": ssl, "ssl_shutdown_timeout": _SSL_SHUTDOWN_TIMEOUT}
+            options["ssl_handshake_timeout"] = ssl_handshake_timeout
+        listener = cls(sockets, protocols, limits, options)
+        for each in sockets:
+            each.setblocking(False)
+            each.listen(backlog)
+            listener._resume(each)
+        return listener
 
     @property
     def connections(self) -> int:
         """The number of connections, including those in a TLS handshake or shutdown."""
         return len(self._open())
 
+    @contextlib.contextmanager
+    def serving(self, transport: asyncio.BaseTransport | None, *, trusted: bool = False) -> Iterator[None]:
+        """Exempt a connection from the limits while a request is served on it, permanently if its peer is trusted."""
+        sock = transport.get_extra_info("socket") if transport is not None else None
+        if sock is None or self._waiting is None:
+            yield
+            return
+        with self._waiting.serving(sock.fileno(), trusted=trusted):
+            yield
+
     def close(self) -> None:
         """Stop accepting connections."""
-        for server in self._servers:
-            server.close()
+        if self._waiting is not None:
+            self._waiting.close()
+        for each in self._sockets:
+            if each.fileno() >= 0:
+                asyncio.get_running_loop().remove_reader(each)
+                each.close()
 
     async def drop(self, *, timeout: float = 1.5) -> None:
         """Shut down all connections and wait until they are closed, for at most `timeout` seconds."""
         self.close()
         clock = asyncio.get_running_loop().time
         end = clock() + timeout
-        while (left := self._open()) and clock() < end:
+        while ((left := self._open()) or self._connecting) and clock() < end:
             for each in left:
-                # The reader or writer of the connection sees the end of the stream and closes it.
-                with contextlib.suppress(OSError):
-                    each.shutdown(socket.SHUT_RDWR)
+                _shut_down(each)
             await asyncio.sleep(_POLL_INTERVAL)
 
     def _open(self) -> list[socket.socket]:
         return [each for each in self._accepted if each.fileno() >= 0]
 
+    def _resume(self, sock: socket.socket) -> None:
+        if sock.fileno() >= 0:
+            asyncio.get_running_loop().add_reader(sock, self._accept, sock)
 
-class _TrackingSocket(socket.socket):
-    """A listening socket that records the sockets it accepts."""
+    def _accept(self, sock: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(_BURST):
+            try:
+                connection, _ = sock.accept()
+            except OSError as error:
+                if error.errno in _EXHAUSTED:
+                    loop.remove_reader(sock)
+                    loop.call_later(_PAUSE, self._resume, sock)
+                return
+            self._accepted.add(connection)
+            if self._waiting is not None:
+                self._waiting.add(connection)
+            connecting = loop.create_task(self._connect(connection))
+            self._connecting.add(connecting)
+            connecting.add_done_callback(self._connecting.discard)
 
-    def __init__(self, bound: socket.socket, accepted: WeakSet[socket.socket]) -> None:
-        super().__init__(bound.family, bound.type, bound.proto, fileno=bound.detach())
-        self.setblocking(False)
-        self._accepted = accepted
+    async def _connect(self, connection: socket.socket) -> None:
+        """Create the transport of a connection as soon as its peer has sent something."""
+        connection.setblocking(False)
+        try:
+            if "ssl" in self._options and not await _has_sent(connection):
+                connection.close()
+                return
+            await asyncio.get_running_loop().connect_accepted_socket(self._protocols, connection, **self._options)
+        except OSError as error:  # the handshake failed, or the peer has gone
+            # The frames refer to the error, and so to themselves: 256 KiB that the garbage collector does not count.
+            traceback.clear_frames(error.__traceback__)
+            connection.close()
 
-    def accept(self) -> tuple[socket.socket, Any]:
-        connection, address = super().accept()
-        self._accepted.add(connection)
-        return connection, address
+
+async def _has_sent(connection: socket.socket) -> bool:
+    """Wait for the first bytes of a peer; return False if it has closed the connection instead."""
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    loop.add_reader(connection, readable.set)
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(connection)
+    return bool(connection.recv(1, socket.MSG_PEEK))
+
+
+def _shut_down(connection: socket.socket) -> None:
+    # The reader or writer of the connection sees the end of the stream and closes it.
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+class _Waiting:
+    """The connections on which no request is served, by file descriptor, the oldest first.
+
+    `_new` are those that never sent a request, with the time by which they must; `_idle` the others.
+    """
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self._limits = limits
+        self._new: dict[int, tuple[socket.socket, float]] = {}
+        self._idle: dict[int, socket.socket] = {}
+        self._served = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, connection: socket.socket) -> None:
+        """Add a connection that was just accepted, and close those over the limits."""
+        loop = asyncio.get_running_loop()
+        self._remove(connection.fileno())
+        self._new[connection.fileno()] = (connection, loop.time() + self._limits.first_request)
+        if self._timer is None:
+            self._timer = loop.call_later(self._limits.first_request, self._expire)
+        self._close_oldest()
+
+    @contextlib.contextmanager
+    def serving(self, descriptor: int, *, trusted: bool) -> Iterator[None]:
+        """Remove a connection while a request is served on it, or permanently."""
+        connection = self._remove(descriptor)
+        if connection is None:
+            yield
+            return
+        self._served += 1
+        try:
+            yield
+        finally:
+            self._served -= 1
+            if connection.fileno() == descriptor and not trusted:
+                self._idle[descriptor] = connection
+                self._close_oldest()
+
+    def close(self) -> None:
+        """Stop the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _remove(self, descriptor: int) -> socket.socket | None:
+        """Remove a connection; return it, None when it is not waiting."""
+        connection, _ = self._new.pop(descriptor, (None, 0.0))
+        return connection or self._idle.pop(descriptor, None)
+
+    def _close_oldest(self) -> None:
+        limit = self._limits.waiting
+        if self._limits.total is not None:
+            limit = min(limit, self._limits.total - self._served)
+        if len(self._new) + len(self._idle) <= limit:
+            return
+        self._forget_closed()
+        over = max(len(self._new) + len(self._idle) - limit, 0)
+        for descriptor in [*self._new, *self._idle][:over]:
+            if (connection := self._remove(descriptor)) is not None:
+                _shut_down(connection)
+
+    def _forget_closed(self) -> None:
+        self._new = {key: value for key, value in self._new.items() if value[0].fileno() == key}
+        self._idle = {key: value for key, value in self._idle.items() if value.fileno() == key}
+
+    def _expire(self) -> None:
+        """Close the connections whose time for the first request is over."""
+        loop = asyncio.get_running_loop()
+        self._timer = None
+        self._forget_closed()
+        for descriptor, (connection, end) in list(self._new.items()):
+            if end > loop.time():
+                self._timer = loop.call_at(end, self._expire)
+                return
+            del self._new[descriptor]
+            _shut_down(connection)

@@ -6,12 +6,14 @@ import asyncio
 import errno
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
-from konverge.listener import Listener
+from konverge.listener import ConnectionLimits, Listener
 from konverge.testing.certificates import Authority
 
 pytestmark = pytest.mark.real_time
@@ -122,3 +124,97 @@ async def test_a_port_that_is_taken_is_an_error_that_leaves_nothing_open() -> No
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError) as error:
         await Listener.open(Silent, "127.0.0.1", taken.getsockname()[1])
     assert error.value.errno == errno.EADDRINUSE
+
+
+# Limits
+
+
+class Peers:
+    """Clients of a listener with limits."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+        self.opened: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+
+    async def connect(self, count: int = 1) -> list[asyncio.StreamReader]:
+        for _ in range(count):
+            self.opened.append(await asyncio.open_connection("127.0.0.1", self.listener.port))
+        return [reader for reader, _ in self.opened[-count:]]
+
+
+class Counting(asyncio.Protocol):
+    """Records the transports of its connections, in their order."""
+
+    transports: ClassVar[list[asyncio.BaseTransport]] = []
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        Counting.transports.append(transport)
+
+
+@asynccontextmanager
+async def limited(waiting: int, first_request: float = 60, total: int | None = None) -> AsyncIterator[Peers]:
+    Counting.transports.clear()
+    limits = ConnectionLimits(waiting, first_request, total)
+    peers = Peers(await Listener.open(Counting, "127.0.0.1", 0, limits=limits))
+    yield peers
+    for _, writer in peers.opened:
+        writer.close()
+    await peers.listener.drop()
+
+
+async def test_the_oldest_waiting_connection_is_closed_for_a_new_one() -> None:
+    async with limited(3) as peers:
+        first, second, *_ = await peers.connect(5)
+        assert [await first.read(), await second.read()] == [b"", b""]
+        await until(lambda: peers.listener.connections == 3)
+
+
+async def test_the_limit_holds_in_a_burst() -> None:
+    async with limited(20) as peers:
+        clients = [socket.create_connection(("127.0.0.1", peers.listener.port)) for _ in range(90)]
+        await until(lambda: len(Counting.transports) == 90)
+        await until(lambda: peers.listener.connections == 20)
+        for each in clients:
+            each.close()
+
+
+async def test_a_connection_with_a_request_is_not_closed() -> None:
+    async with limited(2) as peers:
+        await peers.connect()
+        await until(lambda: len(Counting.transports) == 1)
+        with peers.listener.serving(Counting.transports[0]):
+            await peers.connect(5)
+            await until(lambda: peers.listener.connections == 3)
+            assert not peers.opened[0][0].at_eof()
+        await peers.connect(2)  # those without a request are closed first
+        await until(lambda: peers.listener.connections == 2)
+        assert not peers.opened[0][0].at_eof()
+
+
+async def test_a_trusted_peer_is_never_limited() -> None:
+    async with limited(1) as peers:
+        for number in range(4):
+            await peers.connect()
+            await until(lambda number=number: len(Counting.transports) == number + 1)  # type: ignore[misc]
+            with peers.listener.serving(Counting.transports[number], trusted=True):
+                pass
+        assert peers.listener.connections == 4
+
+
+async def test_one_more_is_refused_when_all_serve_requests() -> None:
+    async with limited(5, total=1) as peers:
+        await peers.connect()
+        await until(lambda: len(Counting.transports) == 1)
+        with peers.listener.serving(Counting.transports[0]):
+            (refused,) = await peers.connect()
+            assert await refused.read() == b""
+            assert not peers.opened[0][0].at_eof()
+
+
+async def test_a_connection_without_a_first_request_is_closed_in_time() -> None:
+    async with limited(10, first_request=0.05) as peers:
+        for reader in await peers.connect(3):
+            assert await reader.read() == b""
+        await until(lambda: peers.listener.connections == 0)
+        (late,) = await peers.connect()
+        assert await late.read() == b""

@@ -10,7 +10,8 @@ Rules:
 
 1. Only GET and HEAD are allowed. Any other path is a 404.
 2. Probes are public; `AccessReviews` can protect metrics and debug.
-3. The number of connections is limited; when it is reached the oldest is closed, so that a probe always gets through.
+3. The number of connections is limited; when it is reached the oldest without a request is closed, so that a probe
+   always gets through. A connection that sends no request is closed after ten seconds.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from urllib.parse import unquote
 from aiohttp import web
 
 from konverge.errors import ConfigError
-from konverge.listener import Listener
+from konverge.listener import ConnectionLimits, Listener
 from konverge.manager.health import Health, Report
 from konverge.manager.metrics_access import AccessReviews
 from konverge.manager.tls_files import TlsFiles
@@ -47,6 +48,7 @@ Without a key it returns the keys that have a history, by controller; for all co
 """
 
 _SHUTDOWN_TIMEOUT: Final = 1.0
+_FIRST_REQUEST: Final = 10.0
 _MAX_NAMED: Final = 10
 _TEXT: Final = "text/plain; charset=utf-8"
 
@@ -89,7 +91,7 @@ class ProbeServer:
         self._why = why
         self._access = access
         self._tls = tls
-        self._max_connections = connections
+        self._limits = ConnectionLimits(connections, _FIRST_REQUEST, total=connections)
         self._server: web.Server | None = None
         self._listener: Listener | None = None
 
@@ -101,7 +103,9 @@ class ProbeServer:
         context = self._tls.context() if self._tls is not None else None
         self._server = web.Server(self._handle, access_log=None, handler_cancellation=True, keepalive_timeout=75)
         try:
-            self._listener = await Listener.open(self._accept, self._host, self._port, ssl=context, backlog=128)
+            self._listener = await Listener.open(
+                self._accept, self._host, self._port, limits=self._limits, ssl=context, backlog=128
+            )
         except OSError as error:
             reason = error.strerror or str(error)
             raise ConfigError(f"probes cannot listen on {self._address}: {reason} (choose another address)") from error
@@ -110,7 +114,7 @@ class ProbeServer:
 
     async def stop(self) -> None:
         """Stop listening. Safe to call twice."""
-        listener, self._listener = self._listener, None
+        listener = self._listener
         server, self._server = self._server, None
         if listener is not None:
             listener.close()
@@ -140,20 +144,19 @@ class ProbeServer:
         assert self._server is not None
         if self._tls is not None:
             self._tls.refresh()
-        connections = self._server.connections
-        if len(connections) >= self._max_connections:
-            connections[0].force_close()
         return self._server()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method not in ("GET", "HEAD"):
             return _text(405, "only GET and HEAD are allowed\n", Allow="GET, HEAD")
         parts = [unquote(part) for part in request.rel_url.raw_path.removeprefix("/").split("/")]
-        try:
-            return await self._route(request, parts)
-        except Exception:
-            _log.exception("probe failed", extra={"path": request.path})
-            return _text(500, "internal error, see the log\n")
+        assert self._listener is not None
+        with self._listener.serving(request.transport):
+            try:
+                return await self._route(request, parts)
+            except Exception:
+                _log.exception("probe failed", extra={"path": request.path})
+                return _text(500, "internal error, see the log\n")
 
     async def _route(self, request: web.BaseRequest, parts: list[str]) -> web.StreamResponse:
         match parts:

@@ -42,8 +42,9 @@ if TYPE_CHECKING:
         reload_certificates,
     )
     from konverge.webhooks.configurations import Address, configurations_for, conversion_for
+    from konverge.webhooks.limits import ServerLimits
     from konverge.webhooks.rotation import RotationPolicy
-    from konverge.webhooks.server import ServerLimits, ServerStats, WebhookServer
+    from konverge.webhooks.server import ServerStats, WebhookServer
 
 _LAZY = {
     "konverge.webhooks.authorities": ("service_hosts",),
@@ -57,7 +58,8 @@ _LAZY = {
     ),
     "konverge.webhooks.configurations": ("Address", "configurations_for", "conversion_for"),
     "konverge.webhooks.rotation": ("RotationPolicy",),
-    "konverge.webhooks.server": ("ServerLimits", "ServerStats", "WebhookServer"),
+    "konverge.webhooks.limits": ("ServerLimits",),
+    "konverge.webhooks.server": ("ServerStats", "WebhookServer"),
 }
 _MODULES = {name: module for module, names in _LAZY.items() for name in names}
 

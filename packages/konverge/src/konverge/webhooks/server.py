@@ -1,7 +1,8 @@
 """The HTTPS server of webhooks: sockets and TLS in front of `Webhooks`. Rules:
 
 1. Everything is limited: handshake, first request and body have a timeout, bodies a size, connections and buffered
-   bytes a maximum. A slow client does not occupy a slot for reviews.
+   bytes a maximum, by default a share of the memory that the container may use. A client without a complete request
+   never keeps a review out: of those that wait the oldest is closed.
 2. Every rejection is a Status as JSON, so that its message reaches the client of the write.
 3. A connection outlives its certificate: a new certificate is used for new handshakes only.
 4. An idle connection is kept open longer than the API server keeps it (90 s), so that the API server closes it. The
@@ -25,31 +26,14 @@ from konverge.client.access.tls import CertificatePair
 from konverge.listener import Listener
 from konverge.objects import Duration
 from konverge.webhooks.endpoints import DEFAULT_TIMEOUT, WebhookResponse, Webhooks
+from konverge.webhooks.limits import ServerLimits, memory_limit
 from konverge.webhooks.reviews import failure_body
 
-__all__ = ["ServerLimits", "ServerStats", "WebhookServer"]
+__all__ = ["ServerStats", "WebhookServer"]
 
 _JSON: Final = "application/json"
-_MIB: Final = 1 << 20
 _KEEPALIVE: Final = 180.0
 _log = logging.getLogger("konverge.webhooks")
-
-
-@dataclass(frozen=True)
-class ServerLimits:
-    """The limits of the server. Sizes are in bytes, times in seconds.
-
-    `body` is for admission reviews: the new and the old object, and the review around them. A conversion review
-    contains a whole list. `buffered` is the total of all bodies in memory.
-    """
-
-    body: int = 7 * _MIB
-    conversion_body: int = 64 * _MIB
-    buffered: int = 256 * _MIB
-    connections: int = 1000
-    handshake: float = 10.0
-    first_request: float = 10.0
-    read: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +54,6 @@ class _Rejected(Exception):
         super().__init__(message)
         self.code = code
         self.allow = allow
-
-
-class _RejectedConnection(asyncio.Protocol):
-    """A connection over the limit: it is closed at once."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        transport.abort()
 
 
 class WebhookServer:
@@ -101,13 +77,12 @@ class WebhookServer:
         self.webhooks = webhooks
         self.port = port
         self._host = host
-        self._limits = limits or ServerLimits()
+        self._limits = limits or ServerLimits.within(memory_limit())
         self._grace = grace
         self._tls = _context()
         self._pair: CertificatePair | None = None
         self._server: web.Server | None = None
         self._listener: Listener | None = None
-        self._first_request_timers: dict[asyncio.BaseProtocol, asyncio.TimerHandle] = {}
         self._in_flight = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -153,9 +128,10 @@ class WebhookServer:
             logger=_disabled_logger(),
         )
         self._listener = await Listener.open(
-            self._accept,
+            self._server,
             self._host,
             self.port,
+            limits=self._limits.of_connections(),
             ssl=self._tls,
             backlog=1024,
             ssl_handshake_timeout=self._limits.handshake,
@@ -164,7 +140,7 @@ class WebhookServer:
 
     async def stop(self) -> None:
         """Accept no new connections, let running reviews end, then close. Safe to call twice."""
-        listener, self._listener = self._listener, None
+        listener = self._listener
         server, self._server = self._server, None
         if listener is None or server is None:
             return
@@ -172,9 +148,6 @@ class WebhookServer:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._grace):
                 await self._idle.wait()
-        for timer in self._first_request_timers.values():
-            timer.cancel()
-        self._first_request_timers.clear()
         transports = [protocol.transport for protocol in server.connections]
         await server.shutdown(timeout=0.1)
         for transport in transports:
@@ -192,33 +165,7 @@ class WebhookServer:
     ) -> None:
         await self.stop()
 
-    # Connections
-
-    def _accept(self) -> asyncio.Protocol:
-        server = self._server
-        if server is None or len({*server.connections, *self._first_request_timers}) >= self._limits.connections:
-            return _RejectedConnection()
-        protocol = server()
-        timeout = self._limits.handshake + self._limits.first_request
-        timer = asyncio.get_running_loop().call_later(timeout, self._drop_idle, protocol)
-        self._first_request_timers[protocol] = timer
-        return protocol
-
-    def _drop_idle(self, protocol: asyncio.BaseProtocol) -> None:
-        self._first_request_timers.pop(protocol, None)
-        transport = getattr(protocol, "transport", None)
-        if isinstance(transport, asyncio.Transport):
-            transport.abort()
-
-    def _cancel_timer(self, protocol: asyncio.BaseProtocol | None) -> None:
-        timer = self._first_request_timers.pop(protocol, None) if protocol is not None else None
-        if timer is not None:
-            timer.cancel()
-
-    # Requests
-
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        self._cancel_timer(request.protocol)
         self._in_flight += 1
         self._idle.clear()
         try:
@@ -257,7 +204,9 @@ class WebhookServer:
             await self._read(request, chunks, limit, min(self._limits.read, timeout))
             body = b"".join(chunks)
             remaining = timeout - (asyncio.get_running_loop().time() - started)
-            return await self.webhooks.handle(path, body, timeout=max(remaining, 0.0))
+            assert self._listener is not None
+            with self._listener.serving(request.transport):
+                return await self.webhooks.handle(path, body, timeout=max(remaining, 0.0))
         finally:
             self._buffered -= sum(map(len, chunks))
 
