@@ -171,6 +171,11 @@ class Unstructured(dict[str, Any]):
     It is an ordinary dict with the properties of a `Resource`.
     """
 
+    def __repr__(self) -> str:
+        if self.kind == "Secret":
+            return f"Unstructured(Secret {str(self.key)!r})"  # its data must not get into a log
+        return super().__repr__()
+
     @property
     def api_version(self) -> str:
         return str(self.get("apiVersion") or "")

@@ -5,9 +5,10 @@ Messages are constant, facts are fields: `log.info("scaled", extra={"replicas": 
 
 1. A record becomes one line, whatever it holds; in the human format a traceback follows. Formatting never raises.
 2. Lines are bounded: long texts and large values are truncated.
-3. No secrets: objects are shown by their `repr`, which for a Secret is its name only. A field whose *name* is that of a
-   secret (password, token, ...) is hidden, and so is text in a message or traceback that looks like one. This is a
-   safety net and not a guarantee: code that logs a secret in its own message is responsible for it.
+3. No secrets: objects are shown by their `repr`, which for a Secret is its name only, typed, untyped or inside another
+   value. A field whose *name* is that of a secret (password, token, ...) is hidden, and so is text in a message, field
+   or traceback that looks like one. This is a safety net and not a guarantee: code that logs a secret in its own
+   message is responsible for it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import time
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any, Final, Literal, TextIO
 
-from konverge.telemetry.secrets import without_secrets
+from konverge.telemetry.secrets import without_secret_data, without_secrets
 
 __all__ = ["ContextLogger", "HumanFormatter", "JsonFormatter", "configure_logging", "ensure_logging"]
 
@@ -169,15 +170,25 @@ def _fields(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
 
 def _message(record: logging.LogRecord) -> str:
     try:
-        return without_secrets(record.getMessage())
+        return without_secrets(_with_safe_arguments(record))
     except Exception:
         # The arguments do not match the message, or the str of one of them fails.
         return f"{record.msg!s:.1000} (its arguments could not be shown)" if isinstance(record.msg, str) else "?"
 
 
+def _with_safe_arguments(record: logging.LogRecord) -> str:
+    message = str(record.msg)
+    if not record.args:
+        return message
+    if isinstance(record.args, Mapping):
+        safe: dict[str, Any] = without_secret_data(dict(record.args))
+        return message % safe
+    return message % tuple(map(without_secret_data, record.args))
+
+
 def _text(value: Any) -> str:
     try:
-        return value if isinstance(value, str) else repr(value)
+        return without_secrets(value if isinstance(value, str) else repr(without_secret_data(value)))
     except Exception:
         return f"<{type(value).__name__} that cannot be shown>"
 

@@ -8,12 +8,15 @@ looks like an ordinary word is not found.
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-__all__ = ["without_secrets"]
+__all__ = ["without_secret_data", "without_secrets"]
 
 _HIDDEN: Final = "<hidden>"
 _MAX_LENGTH: Final = 20_000  # bounds the time that the patterns take
+
+_MAX_DEPTH: Final = 8
 
 _ANY_CASE: Final = re.IGNORECASE
 _NAMES: Final = (
@@ -42,3 +45,23 @@ def without_secrets(text: str) -> str:
     for pattern, replacement in _PATTERNS:
         text = pattern.sub(replacement, text)
     return text
+
+
+def without_secret_data(value: Any, depth: int = _MAX_DEPTH) -> Any:
+    """Return JSON values in which the data of Secrets is hidden; any other value unchanged."""
+    sequence = type(value)
+    if not isinstance(value, dict) and sequence not in (list, tuple):  # a named tuple has a repr of its own
+        return value
+    if depth == 0:
+        return "..."
+    if not isinstance(value, dict):
+        return sequence(without_secret_data(item, depth - 1) for item in value)
+    if value.get("kind") == "Secret":
+        return {"kind": "Secret", "metadata": _names(value.get("metadata"))}
+    return {name: without_secret_data(item, depth - 1) for name, item in value.items()}
+
+
+def _names(metadata: Any) -> dict[str, Any]:
+    # Annotations may quote the data: kubectl's last-applied-configuration does.
+    known = metadata if isinstance(metadata, Mapping) else {}
+    return {name: known[name] for name in ("namespace", "name") if name in known}

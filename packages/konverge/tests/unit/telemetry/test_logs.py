@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from konverge.k8s.core.v1 import Secret
-from konverge.objects import ObjectMeta
+from konverge.objects import ObjectMeta, Unstructured
 from konverge.telemetry import (
     ContextLogger,
     HumanFormatter,
@@ -288,6 +288,39 @@ def test_a_secret_object_shows_its_name_only() -> None:
     for text in (json.dumps(json_line("Read %s", secret, extra={"obj": secret})), human_text("x", extra={"o": secret})):
         assert "aHVudGVyMg" not in text
         assert "shop/db" in text
+
+
+UNTYPED = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": "db", "namespace": "shop", "annotations": {"last-applied": "aHVudGVyMg=="}},
+    "data": {"key": "aHVudGVyMg=="},
+}
+
+
+@pytest.mark.parametrize(
+    "value", [UNTYPED, Unstructured(UNTYPED), [UNTYPED], {"items": (UNTYPED,)}, {"object": Unstructured(UNTYPED)}]
+)
+def test_an_untyped_secret_shows_its_name_only(value: Any) -> None:
+    lines = (json.dumps(json_line("read %s", value, extra={"obj": value})), human_text("x", extra={"o": value}))
+    for text in lines:
+        assert "aHVudGVyMg" not in text
+        assert "db" in text
+    assert "aHVudGVyMg" not in human_text(f"read {Unstructured(UNTYPED)}")
+
+
+def test_a_value_in_itself_is_shown() -> None:
+    value: dict[str, Any] = {"a": 1}
+    value["b"] = value
+
+    assert json_line("read", extra={"o": value})["o"].startswith("{'a': 1")
+
+
+@pytest.mark.parametrize("value", ["Authorization: Bearer hunter2hunter2", "https://admin:hunter2@db.example.com/x"])
+def test_text_in_a_field_that_looks_like_a_secret_is_hidden(value: str) -> None:
+    for field in (value, [value], {"header": value}, ValueError(value)):
+        assert "hunter2" not in json.dumps(json_line("read", extra={"cause": field}))
+        assert "hunter2" not in human_text("read", extra={"cause": field})
 
 
 @pytest.mark.parametrize("name", ["password", "token", "db_password", "api_key", "Authorization"])
