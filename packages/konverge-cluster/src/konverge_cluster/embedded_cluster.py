@@ -173,5 +173,6 @@ class EmbeddedCluster:
     def _controllers(self) -> Manager:
         manager = Manager(self._own_client(), name=_CONTROLLERS)
         manager.limit_events(EVENT_LIMITS)
+        manager.skip_permission_check()
         manager.add(*self.builtin_controllers())
         return manager

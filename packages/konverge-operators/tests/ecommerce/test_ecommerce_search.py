@@ -15,20 +15,16 @@ from konverge.objects import AnyObject
 from konverge.workflow import Component
 from konverge_cluster.testing import TestCluster
 from konverge_operators.ecommerce.api import EcommerceApp, Phase
-from konverge_operators.ecommerce.names import OPERATOR, component_name
+from konverge_operators.ecommerce.names import Part
 from konverge_operators.ecommerce.operator import EcommerceReconciler, new_operator, workflow
-from konverge_operators.manifests import child, labels, pod_spec, selector
 from shop_apps import NAME, NAMESPACE, prepare, sample
 
 
 async def search_objects(app: EcommerceApp, ctx: Context) -> list[AnyObject]:
-    selected, all_labels = selector(app.name, "search"), labels(app.name, "search", operator=OPERATOR)
+    part = Part(app, "search")
     container = {"name": "search", "image": "meilisearch:v1.12", "ports": [{"name": "http", "containerPort": 7700}]}
-    template = {"metadata": {"labels": all_labels}, "spec": pod_spec(container, selected)}
-    spec = {"selector": {"matchLabels": selected}, "template": template}
-    service = {"selector": selected, "ports": [{"name": "http", "port": 7700}]}
-    name = component_name(app, "search")
-    return [child(Deployment, name, all_labels, spec=spec), child(Service, name, all_labels, spec=service)]
+    spec = {"selector": {"matchLabels": part.selector}, "template": part.template(container)}
+    return [part.child(Deployment, spec=spec), part.service(7700)]
 
 
 SEARCH: Component[EcommerceApp] = Component("search", search_objects, kinds=(Deployment, Service), needs=("database",))

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from konverge import CustomResource, Meta, Spec, field
 from konverge.objects import QuantityText
-from konverge.schema import AGE, IMMUTABLE, Column
+from konverge.schema import AGE, IMMUTABLE, Column, Rule
 from konverge.workflow import WorkflowStatus
 
 __all__ = [
@@ -196,6 +196,16 @@ class EcommerceApp(
     version="v1",
     plural="ecommerceapps",
     short_names=("eca",),
+    rules=(
+        Rule(
+            "self.metadata.name.size() <= 36",
+            message="the name is too long for the children: use at most 36 characters",
+        ),
+        Rule(
+            "self.metadata.name.matches('^[a-z][-a-z0-9]*$')",
+            message="the name begins the names of Services: write a letter first, and no dots",
+        ),
+    ),
     columns=(
         Column("Phase", ".status.phase"),
         Column("Message", ".status.message", priority=1),

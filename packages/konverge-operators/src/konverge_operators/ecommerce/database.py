@@ -7,19 +7,20 @@ behind.
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from collections.abc import Sequence
 
 from konverge import Context
 from konverge.k8s.apps.v1 import StatefulSet
 from konverge.k8s.batch.v1 import CronJob
 from konverge.k8s.core.v1 import PersistentVolumeClaim, Secret, Service
 from konverge.k8s.networking.v1 import NetworkPolicy
-from konverge.objects import AnyObject, Kind, Unstructured
+from konverge.objects import AnyObject, Kind, ObjectStatus, Unstructured
+from konverge.workflow import Waiting, objects_status
 from konverge_operators.ecommerce.api import EcommerceApp
-from konverge_operators.ecommerce.names import DATABASE_CLIENT, OPERATOR, component_name
-from konverge_operators.manifests import Json, child, labels, network_policy, pod_spec, selector
+from konverge_operators.ecommerce.names import DATABASE_CLIENT, Part, secret_variable
+from konverge_operators.manifests import Json, network_policy
 
-__all__ = ["DATABASE", "KINDS", "connection_secret", "database_objects", "report_claims"]
+__all__ = ["DATABASE", "KINDS", "connection_secret", "database_objects", "database_status", "report_claims"]
 
 DATABASE = Kind("example.com", "v1", "Database", "databases")
 KINDS = (StatefulSet, Service, NetworkPolicy, CronJob)
@@ -27,134 +28,134 @@ _PORT = 5432
 _USER = 999  # postgres in the official image
 
 
-def connection_secret(app: EcommerceApp) -> str:
-    """Return the name of the Secret with the connection, which has the keys of servicebinding.io."""
-    return component_name(app, "database") + ("-app" if app.status.database_kind == DATABASE.kind else "")
+async def connection_secret(app: EcommerceApp, ctx: Context) -> str:
+    """Return the name of the Secret with the connection, which has the keys of servicebinding.io.
+
+    Raises: Waiting when the Database does not name it.
+    """
+    name = Part(app, "database").name
+    if app.status.database_kind != DATABASE.kind:
+        return name
+    database = await ctx.get(DATABASE, name)
+    secret = _reported_secret(database) if database is not None else ""
+    if not secret:
+        raise Waiting("DatabaseNotReady", f"Database {name} names no connection Secret")
+    return secret
+
+
+def database_status(app: EcommerceApp, objects: Sequence[AnyObject]) -> ObjectStatus:
+    """Return the status of the database. A new Database has no condition yet, which kstatus takes for ready."""
+    found = objects_status(app, objects)
+    new = [one.name for one in objects if isinstance(one, Unstructured) and not _reported_secret(one)]
+    if new and found.status == "Current":
+        return ObjectStatus("InProgress", f"Database {new[0]} names no connection Secret")
+    return found
+
+
+def _reported_secret(database: Unstructured) -> str:
+    return str((database.get("status") or {}).get("connectionSecret") or "")
 
 
 async def database_objects(app: EcommerceApp, ctx: Context) -> list[AnyObject]:
     """Return the desired objects of the database."""
+    part, options = Part(app, "database"), app.spec.database
     if app.status.database_kind == DATABASE.kind:
-        return [_database(app)]
-    await _create_credentials(app, ctx)
-    found: list[AnyObject] = [_stateful_set(app), _service(app), _policy(app)]
-    if app.spec.database.backup.enabled:
-        claim = _backup_claim(app)
+        return [part.unstructured(DATABASE, _database_spec(app))]
+    await ctx.create_once(part.child(Secret, stringData=_credentials(part.name)))
+    allowed = {"app.kubernetes.io/instance": app.name, DATABASE_CLIENT: "true"}
+    found: list[AnyObject] = [
+        part.child(StatefulSet, spec=_stateful_set_spec(part)),
+        part.service(_PORT, "postgresql"),
+        part.child(NetworkPolicy, spec=network_policy(part.selector, allowed=allowed, port=_PORT)),
+    ]
+    if options.backup.enabled:
+        backup = Part(app, "database-backup", component="database")
+        claim = backup.child(PersistentVolumeClaim, spec=_claim_spec(app))
         claim.metadata.namespace = app.namespace
         await ctx.create_once(claim, owned=False)  # so that it outlives the application
-        found.append(_backup_job(app))
+        found.append(backup.child(CronJob, spec=_backup_spec(app, part.name)))
     return found
 
 
 async def report_claims(app: EcommerceApp, ctx: Context) -> None:
     """Record which claims outlive the application."""
     if app.spec.deletion_policy == "Retain" and app.status.database_kind == "StatefulSet":
-        name = component_name(app, "database")
+        name = Part(app, "database").name
         kept = f"data-{name}-0, {name}-backup" if app.spec.database.backup.enabled else f"data-{name}-0"
         ctx.event("ClaimsRetained", f"the data is kept in {kept}", action="Delete")
 
 
-def _database(app: EcommerceApp) -> Unstructured:
+def _database_spec(app: EcommerceApp) -> Json:
     options = app.spec.database
-    backup = {"enabled": options.backup.enabled, "schedule": options.backup.schedule}
-    spec = {
+    return {
         "engine": options.engine,
         "version": options.version,
         "storageSize": str(options.storage),
-        "backup": backup,
+        "backup": {"enabled": options.backup.enabled, "schedule": options.backup.schedule},
         "deletionPolicy": app.spec.deletion_policy,
     }
-    metadata = {"name": component_name(app, "database"), "labels": labels(app.name, "database", operator=OPERATOR)}
-    return Unstructured(apiVersion=DATABASE.api_version, kind=DATABASE.kind, metadata=metadata, spec=spec)
 
 
-async def _create_credentials(app: EcommerceApp, ctx: Context) -> None:
-    name, password = component_name(app, "database"), secrets.token_urlsafe(24)
+def _credentials(name: str) -> dict[str, str]:
+    password = secrets.token_urlsafe(24)
     values = {"type": "postgresql", "host": name, "port": str(_PORT), "username": "shop", "database": "shop"}
-    uri = f"postgresql://shop:{password}@{name}:{_PORT}/shop"
-    data = {**values, "password": password, "uri": uri}
-    await ctx.create_once(child(Secret, name, labels(app.name, "database", operator=OPERATOR), stringData=data))
+    return {**values, "password": password, "uri": f"postgresql://shop:{password}@{name}:{_PORT}/shop"}
 
 
-def _variable(name: str, secret: str, key: str) -> Json:
-    return {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
+def _claim_spec(app: EcommerceApp) -> Json:
+    storage = {"requests": {"storage": str(app.spec.database.storage)}}
+    return {"accessModes": ["ReadWriteOnce"], "resources": storage}
 
 
-def _stateful_set(app: EcommerceApp) -> StatefulSet:
-    name, options = component_name(app, "database"), app.spec.database
-    selected, all_labels = selector(app.name, "database"), labels(app.name, "database", operator=OPERATOR)
+def _stateful_set_spec(part: Part) -> Json:
     ready = {"exec": {"command": ["pg_isready", "-U", "shop"]}}
+    variables = {"POSTGRES_USER": "username", "POSTGRES_PASSWORD": "password", "POSTGRES_DB": "database"}
     container: Json = {
         "name": "database",
-        "image": f"postgres:{options.version}",
+        "image": f"postgres:{part.app.spec.database.version}",
         "ports": [{"name": "postgresql", "containerPort": _PORT}],
         "env": [
-            *(_variable(f"POSTGRES_{key.upper()}", name, value) for key, value in
-              (("user", "username"), ("password", "password"), ("db", "database"))),
+            *(secret_variable(variable, part.name, key) for variable, key in variables.items()),
             {"name": "PGDATA", "value": "/var/lib/postgresql/data/pgdata"},
         ],
         "resources": {"requests": {"cpu": "250m", "memory": "512Mi"}},
-        "startupProbe": {**ready, "failureThreshold": 60},
+        "startupProbe": {**ready, "periodSeconds": 1, "failureThreshold": 600},
         "readinessProbe": ready,
         "livenessProbe": {**ready, "failureThreshold": 6},
         "volumeMounts": [
             {"name": "data", "mountPath": "/var/lib/postgresql/data"},
             {"name": "run", "mountPath": "/var/run/postgresql"},
         ],
-    }  # fmt: skip
-    run: Json = {"name": "run", "emptyDir": {}}
-    pods = pod_spec(container, selected, user=_USER, volumes=[run], terminationGracePeriodSeconds=120)
-    storage = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": str(options.storage)}}}
-    spec = {
-        "replicas": 1,
-        "serviceName": name,
-        "selector": {"matchLabels": selected},
-        "template": {"metadata": {"labels": all_labels}, "spec": pods},
-        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": storage}],
-        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": app.spec.deletion_policy, "whenScaled": "Retain"},
     }
-    return child(StatefulSet, name, all_labels, spec=spec)
+    run: Json = {"name": "run", "emptyDir": {}}
+    policy = {"whenDeleted": part.app.spec.deletion_policy, "whenScaled": "Retain"}
+    return {
+        "replicas": 1,
+        "serviceName": part.name,
+        "selector": {"matchLabels": part.selector},
+        "template": part.template(container, user=_USER, volumes=[run], terminationGracePeriodSeconds=120),
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": _claim_spec(part.app)}],
+        "persistentVolumeClaimRetentionPolicy": policy,
+    }
 
 
-def _service(app: EcommerceApp) -> Service:
-    ports = [{"name": "postgresql", "port": _PORT, "targetPort": "postgresql"}]
-    spec = {"clusterIP": "None", "selector": selector(app.name, "database"), "ports": ports}
-    return child(Service, component_name(app, "database"), labels(app.name, "database", operator=OPERATOR), spec=spec)
-
-
-def _policy(app: EcommerceApp) -> NetworkPolicy:
-    allowed = {"app.kubernetes.io/instance": app.name, DATABASE_CLIENT: "true"}
-    spec = network_policy(selector(app.name, "database"), allowed=allowed, port=_PORT)
-    name = component_name(app, "database")
-    return child(NetworkPolicy, name, labels(app.name, "database", operator=OPERATOR), spec=spec)
-
-
-def _backup_claim(app: EcommerceApp) -> PersistentVolumeClaim:
-    storage = {"requests": {"storage": str(app.spec.database.storage)}}
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": storage}
-    name = f"{component_name(app, 'database')}-backup"
-    return child(PersistentVolumeClaim, name, labels(app.name, "database", operator=OPERATOR), spec=spec)
-
-
-def _backup_job(app: EcommerceApp) -> CronJob:
-    """Return the job that dumps the database into a claim. That protects from mistakes, not from the loss of a node."""
-    name, options = component_name(app, "database"), app.spec.database
-    pod_labels = {**labels(app.name, "backup", operator=OPERATOR), DATABASE_CLIENT: "true"}
+def _backup_spec(app: EcommerceApp, database: str) -> Json:
+    """Return a job that dumps the database into a claim. That protects from mistakes, not from the loss of a node."""
     dump = 'pg_dump --format=custom --file="/backup/$(date +%Y%m%d%H%M%S).dump" "$DATABASE_URI"'
     container: Json = {
         "name": "backup",
-        "image": f"postgres:{options.version}",
+        "image": f"postgres:{app.spec.database.version}",
         "command": ["sh", "-c", dump],
-        "env": [_variable("DATABASE_URI", name, "uri")],
+        "env": [secret_variable("DATABASE_URI", database, "uri")],
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
         "volumeMounts": [{"name": "backup", "mountPath": "/backup"}],
     }
-    backup: Any = {"name": "backup", "persistentVolumeClaim": {"claimName": f"{name}-backup"}}
-    pods = pod_spec(container, selector(app.name, "backup"), user=_USER, volumes=[backup])
-    template = {"metadata": {"labels": pod_labels}, "spec": {**pods, "restartPolicy": "OnFailure"}}
-    spec = {
-        "schedule": options.backup.schedule,
+    volume: Json = {"name": "backup", "persistentVolumeClaim": {"claimName": f"{database}-backup"}}
+    pods = Part(app, "backup").template(
+        container, clients=True, user=_USER, volumes=[volume], restartPolicy="OnFailure"
+    )
+    return {
+        "schedule": app.spec.database.backup.schedule,
         "concurrencyPolicy": "Forbid",
-        "jobTemplate": {"spec": {"backoffLimit": 3, "template": template}},
+        "jobTemplate": {"spec": {"backoffLimit": 3, "template": pods}},
     }
-    return child(CronJob, f"{name}-backup", labels(app.name, "database", operator=OPERATOR), spec=spec)

@@ -12,11 +12,11 @@ from konverge.certificates import Authority
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Secret, Service
 from konverge.k8s.networking.v1 import Ingress
-from konverge.objects import AnyObject, Kind, Unstructured
+from konverge.objects import AnyObject, Kind
 from konverge.workflow import Configuration, Waiting
 from konverge_operators.ecommerce.api import EcommerceApp
-from konverge_operators.ecommerce.names import OPERATOR, component_name
-from konverge_operators.manifests import Json, child, labels, pod_spec, selector
+from konverge_operators.ecommerce.names import OPERATOR, Part, secret_variable
+from konverge_operators.manifests import Json
 
 __all__ = ["KINDS", "OPTIONAL_KINDS", "configuration", "ingress_objects", "url_of"]
 
@@ -28,7 +28,7 @@ _PROXY, _PROXY_PORT = "quay.io/oauth2-proxy/oauth2-proxy:v7.8.1", 4180
 
 
 def _credentials(app: EcommerceApp) -> list[str]:
-    return [component_name(app, "oauth2")] if app.spec.security.authentication.enabled else []
+    return [Part(app, "oauth2").name] if app.spec.security.authentication.enabled else []
 
 
 configuration: Configuration[EcommerceApp] = Configuration(secrets=_credentials)
@@ -42,17 +42,23 @@ def url_of(app: EcommerceApp) -> str:
 
 async def ingress_objects(app: EcommerceApp, ctx: Context) -> list[AnyObject]:
     """Return the desired objects of the ingress."""
-    objects: list[AnyObject] = []
-    backend, port = component_name(app, "frontend"), app.spec.frontend.port
+    ingress, objects = Part(app, "ingress"), list[AnyObject]()
+    target, port = Part(app, "frontend"), app.spec.frontend.port
     for secret in _credentials(app):
         await _require_credentials(secret, ctx)
-        await _create_cookie_secret(app, ctx)
-        objects += _proxy_objects(app, secret, await configuration.annotations(app, ctx))
-        backend, port = component_name(app, "oauth2-proxy"), _PROXY_PORT
+        target, port = Part(app, "oauth2-proxy", component="ingress"), _PROXY_PORT
+        cookie = ingress.child(
+            Secret, f"{app.name}-oauth2-cookie", stringData={"cookie-secret": secrets.token_urlsafe(24)[:32]}
+        )
+        await ctx.create_once(cookie)
+        objects += _proxy_objects(target, secret, cookie.name, await configuration.annotations(app, ctx))
     if app.spec.security.tls.enabled:
-        await _create_certificate(app, ctx)
-    route = _http_route(app, ctx, backend, port) if app.spec.ingress.gateway else _ingress(app, backend, port)
-    return [route, *objects]
+        await _create_certificate(ingress, ctx)
+    if app.spec.ingress.gateway:
+        if not ctx.is_served(HTTP_ROUTE):
+            raise Waiting("GatewayNotInstalled", "spec.ingress.gateway needs the Gateway API: install its CRDs")
+        return [ingress.unstructured(HTTP_ROUTE, _route_spec(app, target.name, port), app.name), *objects]
+    return [ingress.child(Ingress, app.name, spec=_ingress_spec(app, target.name, port)), *objects]
 
 
 async def _require_credentials(name: str, ctx: Context) -> None:
@@ -63,24 +69,18 @@ async def _require_credentials(name: str, ctx: Context) -> None:
         raise Waiting("AuthenticationNotConfigured", f"create the Secret {name} with {keys}; nothing is exposed before")
 
 
-async def _create_cookie_secret(app: EcommerceApp, ctx: Context) -> None:
-    data = {"cookie-secret": secrets.token_urlsafe(24)[:32]}
-    name = component_name(app, "oauth2-cookie")
-    await ctx.create_once(child(Secret, name, labels(app.name, "ingress", operator=OPERATOR), stringData=data))
-
-
-async def _create_certificate(app: EcommerceApp, ctx: Context) -> None:
+async def _create_certificate(ingress: Part, ctx: Context) -> None:
     """Create a self-signed certificate unless the user, or cert-manager, has created the Secret."""
-    name, host = component_name(app, "tls"), app.spec.ingress.host or f"{app.name}.{app.namespace}.svc"
+    app, name = ingress.app, f"{ingress.app.name}-tls"
     if await ctx.get(Secret, name) is None:
-        pair = Authority(OPERATOR).sign(app.name[:64], hosts=[host])  # a common name has at most 64 characters
+        host = app.spec.ingress.host or f"{app.name}.{app.namespace}.svc"
+        pair = Authority(OPERATOR).sign(app.name, hosts=[host])
         data = {"tls.crt": pair.certificate, "tls.key": pair.key}
-        all_labels = labels(app.name, "ingress", operator=OPERATOR)
-        await ctx.create_once(child(Secret, name, all_labels, type="kubernetes.io/tls", stringData=data))
+        await ctx.create_once(ingress.child(Secret, name, type="kubernetes.io/tls", stringData=data))
 
 
-def _ingress(app: EcommerceApp, backend: str, port: int) -> Ingress:
-    service = {"service": {"name": backend, "port": {"number": port}}}
+def _ingress_spec(app: EcommerceApp, target: str, port: int) -> Json:
+    service = {"service": {"name": target, "port": {"number": port}}}
     rule: Json = {"http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": service}]}}
     spec: Json = {"rules": [rule]}
     if app.spec.ingress.host:
@@ -89,31 +89,18 @@ def _ingress(app: EcommerceApp, backend: str, port: int) -> Ingress:
         spec["ingressClassName"] = app.spec.ingress.class_name
     if app.spec.security.tls.enabled:
         hosts = {"hosts": [app.spec.ingress.host]} if app.spec.ingress.host else {}
-        spec["tls"] = [{"secretName": component_name(app, "tls"), **hosts}]
-    return child(Ingress, app.name, labels(app.name, "ingress", operator=OPERATOR), spec=spec)
+        spec["tls"] = [{"secretName": f"{app.name}-tls", **hosts}]
+    return spec
 
 
-def _http_route(app: EcommerceApp, ctx: Context, backend: str, port: int) -> Unstructured:
-    if not ctx.is_served(HTTP_ROUTE):
-        raise Waiting("GatewayNotInstalled", "spec.ingress.gateway needs the Gateway API: install its CRDs")
-    spec: Json = {
-        "parentRefs": [{"name": app.spec.ingress.gateway}],
-        "rules": [{"backendRefs": [{"name": backend, "port": port}]}],
-    }
-    if app.spec.ingress.host:
-        spec["hostnames"] = [app.spec.ingress.host]
-    metadata = {"name": app.name, "labels": labels(app.name, "ingress", operator=OPERATOR)}
-    return Unstructured(apiVersion=HTTP_ROUTE.api_version, kind=HTTP_ROUTE.kind, metadata=metadata, spec=spec)
+def _route_spec(app: EcommerceApp, target: str, port: int) -> Json:
+    hosts = {"hostnames": [app.spec.ingress.host]} if app.spec.ingress.host else {}
+    rules = [{"backendRefs": [{"name": target, "port": port}]}]
+    return {"parentRefs": [{"name": app.spec.ingress.gateway}], "rules": rules, **hosts}
 
 
-def _proxy_objects(app: EcommerceApp, secret: str, annotations: dict[str, str]) -> list[AnyObject]:
-    name, selected = component_name(app, "oauth2-proxy"), selector(app.name, "oauth2-proxy")
-    all_labels = labels(app.name, "ingress", operator=OPERATOR)
-
-    def variable(key: str, source: str, entry: str) -> Json:
-        return {"name": f"OAUTH2_PROXY_{key}", "valueFrom": {"secretKeyRef": {"name": source, "key": entry}}}
-
-    upstream = f"http://{component_name(app, 'frontend')}:{app.spec.frontend.port}"
+def _proxy_objects(part: Part, secret: str, cookie: str, annotations: dict[str, str]) -> list[AnyObject]:
+    upstream = f"http://{Part(part.app, 'frontend').name}:{part.app.spec.frontend.port}"
     container: Json = {
         "name": "oauth2-proxy",
         "image": _PROXY,
@@ -124,23 +111,16 @@ def _proxy_objects(app: EcommerceApp, secret: str, annotations: dict[str, str]) 
             f"--upstream={upstream}",
         ],
         "env": [
-            variable("OIDC_ISSUER_URL", secret, "issuer"),
-            variable("CLIENT_ID", secret, "client-id"),
-            variable("CLIENT_SECRET", secret, "client-secret"),
-            variable("COOKIE_SECRET", component_name(app, "oauth2-cookie"), "cookie-secret"),
+            secret_variable("OAUTH2_PROXY_OIDC_ISSUER_URL", secret, "issuer"),
+            secret_variable("OAUTH2_PROXY_CLIENT_ID", secret, "client-id"),
+            secret_variable("OAUTH2_PROXY_CLIENT_SECRET", secret, "client-secret"),
+            secret_variable("OAUTH2_PROXY_COOKIE_SECRET", cookie, "cookie-secret"),
         ],
         "ports": [{"name": "http", "containerPort": _PROXY_PORT}],
         "readinessProbe": {"httpGet": {"path": "/ready", "port": "http"}},
         "livenessProbe": {"httpGet": {"path": "/ping", "port": "http"}},
         "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}},
     }
-    template = {
-        "metadata": {"labels": {**all_labels, **selected}, "annotations": annotations},
-        "spec": pod_spec(container, selected),
-    }
-    spec = {"paused": False, "replicas": 2, "selector": {"matchLabels": selected}, "template": template}
-    ports = [{"name": "http", "port": _PROXY_PORT, "targetPort": "http"}]
-    return [
-        child(Deployment, name, all_labels, spec=spec),
-        child(Service, name, all_labels, spec={"selector": selected, "ports": ports}),
-    ]
+    template = part.template(container, annotations=annotations)
+    spec = {"paused": False, "replicas": 2, "selector": {"matchLabels": part.selector}, "template": template}
+    return [part.child(Deployment, spec=spec), part.service(_PROXY_PORT)]

@@ -6,10 +6,10 @@ import json
 
 from konverge import Context
 from konverge.k8s.core.v1 import ConfigMap
-from konverge.objects import AnyObject, Kind, Unstructured
+from konverge.objects import AnyObject, Kind
 from konverge_operators.ecommerce.api import EcommerceApp
-from konverge_operators.ecommerce.names import OPERATOR, component_name
-from konverge_operators.manifests import Json, child, labels
+from konverge_operators.ecommerce.names import Part
+from konverge_operators.manifests import Json
 
 __all__ = ["KINDS", "OPTIONAL_KINDS", "monitoring_objects", "scrape_annotations"]
 
@@ -34,13 +34,9 @@ async def monitoring_objects(app: EcommerceApp, ctx: Context) -> list[AnyObject]
         objects.append(_dashboard(app))
     if app.spec.monitoring.prometheus:
         specs = {POD_MONITOR: _pod_monitor(app), PROMETHEUS_RULE: _rule(app)}
-        objects += [_unstructured(app, kind, spec) for kind, spec in specs.items() if ctx.is_served(kind)]
+        part = Part(app, "monitoring")
+        objects += [part.unstructured(kind, spec, app.name) for kind, spec in specs.items() if ctx.is_served(kind)]
     return objects
-
-
-def _unstructured(app: EcommerceApp, kind: Kind, spec: Json) -> Unstructured:
-    metadata = {"name": app.name, "labels": labels(app.name, "monitoring", operator=OPERATOR)}
-    return Unstructured(apiVersion=kind.api_version, kind=kind.kind, metadata=metadata, spec=spec)
 
 
 def _pod_monitor(app: EcommerceApp) -> Json:
@@ -51,13 +47,8 @@ def _pod_monitor(app: EcommerceApp) -> Json:
 
 def _rule(app: EcommerceApp) -> Json:
     def alert(name: str, expression: str, summary: str) -> Json:
-        return {
-            "alert": name,
-            "expr": expression,
-            "for": "10m",
-            "labels": {"severity": "critical"},
-            "annotations": {"summary": summary},
-        }
+        texts = {"labels": {"severity": "critical"}, "annotations": {"summary": summary}}
+        return {"alert": name, "expr": expression, "for": "10m", **texts}
 
     rules = [
         alert(
@@ -69,7 +60,7 @@ def _rule(app: EcommerceApp) -> Json:
         alert(
             "EcommerceDatabaseUnavailable",
             f'kube_statefulset_status_replicas_ready{{namespace="{app.namespace}",'
-            f'statefulset="{component_name(app, "database")}"}} == 0',
+            f'statefulset="{Part(app, "database").name}"}} == 0',
             f"the database of {app.key} is not ready",
         ),
     ]
@@ -89,5 +80,6 @@ def _dashboard(app: EcommerceApp) -> ConfigMap:
         panel("Restarts", f"sum by (pod) (increase(kube_pod_container_status_restarts_total{{{pods}}}[1h]))", 3),
     ]
     document = json.dumps({"title": f"{app.namespace}/{app.name}", "panels": panels}, indent=2)
-    all_labels = {**labels(app.name, "monitoring", operator=OPERATOR), "grafana_dashboard": "1"}
-    return child(ConfigMap, component_name(app, "dashboard"), all_labels, data={f"{app.name}.json": document})
+    found = Part(app, "dashboard", component="monitoring").child(ConfigMap, data={f"{app.name}.json": document})
+    found.metadata.labels = {**(found.metadata.labels or {}), "grafana_dashboard": "1"}
+    return found

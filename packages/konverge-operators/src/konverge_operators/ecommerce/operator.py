@@ -11,6 +11,7 @@ from konverge.objects import decode, now, to_wire
 from konverge.workflow import Component, Workflow, WorkflowReconciler, WorkflowState
 from konverge_operators.ecommerce import database, ingress, monitoring, tiers
 from konverge_operators.ecommerce.api import EcommerceApp, LastRunning, Phase
+from konverge_operators.ecommerce.local_images import local_images
 from konverge_operators.ecommerce.names import IMAGE_UPDATED, OPERATOR
 from konverge_operators.ecommerce.phases import phases
 
@@ -24,6 +25,7 @@ workflow: Workflow[EcommerceApp] = Workflow(
             database.database_objects,
             kinds=database.KINDS,
             optional_kinds=(database.DATABASE,),
+            readiness=database.database_status,
             cleanup=database.report_claims,
         ),
         Component(
@@ -112,6 +114,7 @@ def new_operator(reconciler: EcommerceReconciler | None = None) -> Operator:
         name=OPERATOR,
         controllers=(builder.build(reconciler),),
         samples=(samples / "ecommerce-app.yaml",),
+        images=(local_images,),
         metrics=reconciler.metrics.collectors,
     )
 

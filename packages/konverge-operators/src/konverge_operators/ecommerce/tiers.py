@@ -17,8 +17,8 @@ from konverge.workflow import objects_status
 from konverge_operators.ecommerce.api import Autoscaling, EcommerceApp, Tier
 from konverge_operators.ecommerce.database import connection_secret
 from konverge_operators.ecommerce.monitoring import scrape_annotations
-from konverge_operators.ecommerce.names import DATABASE_CLIENT, LAST_RESTART, OPERATOR, component_name
-from konverge_operators.manifests import Json, child, disruption_budget, labels, network_policy, pod_spec, selector
+from konverge_operators.ecommerce.names import LAST_RESTART, Part, secret_variable
+from konverge_operators.manifests import Json, disruption_budget, network_policy
 
 __all__ = ["KINDS", "backend_objects", "backend_status", "frontend_objects", "images_of", "replicas_of"]
 
@@ -42,86 +42,72 @@ def replicas_of(app: EcommerceApp) -> dict[str, int]:
 
 async def backend_objects(app: EcommerceApp, ctx: Context) -> list[AnyObject]:
     """Return the desired objects of the backend. A new image is rolled out when its migrations are done."""
-    secret = {"secretKeyRef": {"name": connection_secret(app), "key": "uri"}}
-    env = [{"name": "DATABASE_URL", "valueFrom": secret}]
-    image, migration = app.spec.backend.image, _migration(app, env)
-    if migration is not None and not _is_complete(await ctx.get(Job, migration.name)):
-        old = await ctx.get(Deployment, component_name(app, "backend"))
+    part, image = Part(app, "backend"), app.spec.backend.image
+    env = [secret_variable("DATABASE_URL", await connection_secret(app, ctx), "uri")]
+    jobs = _migrations(app, env)
+    if not all([_is_complete(await ctx.get(Job, job.name)) for job in jobs]):
+        old = await ctx.get(Deployment, part.name)
         image = (old.spec.template.spec.containers[0].image or "") if old is not None and old.spec.template.spec else ""
-    jobs = [migration] if migration is not None else []
     if not image:
-        return list(jobs)  # the first roll-out waits for its migrations
-    allowed = selector(app.name, "frontend")
-    policy = network_policy(selector(app.name, "backend"), allowed=allowed, port=app.spec.backend.port)
-    objects = await _tier_objects(app, ctx, "backend", app.spec.backend, image=image, env=env)
-    name, all_labels = component_name(app, "backend"), labels(app.name, "backend", operator=OPERATOR)
-    return [*objects, child(NetworkPolicy, name, all_labels, spec=policy), *jobs]
+        return [*jobs]  # the first roll-out waits for its migrations
+    allowed = Part(app, "frontend").selector
+    policy = network_policy(part.selector, allowed=allowed, port=app.spec.backend.port)
+    objects = await _tier_objects(part, ctx, app.spec.backend, image=image, env=env)
+    return [*objects, part.child(NetworkPolicy, spec=policy), *jobs]
 
 
 async def frontend_objects(app: EcommerceApp, ctx: Context) -> list[AnyObject]:
     """Return the desired objects of the frontend."""
-    backend = f"http://{component_name(app, 'backend')}:{app.spec.backend.port}"
+    backend = f"http://{Part(app, 'backend').name}:{app.spec.backend.port}"
     env: list[Json] = [{"name": "BACKEND_URL", "value": backend}]
-    return await _tier_objects(app, ctx, "frontend", app.spec.frontend, image=images_of(app)["frontend"], env=env)
+    return await _tier_objects(Part(app, "frontend"), ctx, app.spec.frontend, image=images_of(app)["frontend"], env=env)
 
 
-async def _tier_objects(
-    app: EcommerceApp, ctx: Context, component: str, tier: Tier, *, image: str, env: list[Json]
-) -> list[AnyObject]:
-    name, all_labels = component_name(app, component), labels(app.name, component, operator=OPERATOR)
-    deployment = child(Deployment, name, all_labels, spec=_deployment_spec(app, component, tier, image, env))
-    deployment.spec.replicas = await _replicas(app, ctx, component, tier.autoscaling)
-    ports = [{"name": "http", "port": tier.port, "targetPort": "http"}]
-    service = {"selector": selector(app.name, component), "ports": ports}
-    annotations = scrape_annotations(app, ctx, tier.port)
+async def _tier_objects(part: Part, ctx: Context, tier: Tier, *, image: str, env: list[Json]) -> list[AnyObject]:
+    deployment = part.child(Deployment, spec=_deployment_spec(part, tier, image, env))
+    deployment.spec.replicas = await _replicas(part, ctx, tier.autoscaling)
     objects: list[AnyObject] = [
         deployment,
-        child(Service, name, all_labels, annotations, spec=service),
-        child(PodDisruptionBudget, name, all_labels, spec=disruption_budget(selector(app.name, component))),
+        part.service(tier.port, annotations=scrape_annotations(part.app, ctx, tier.port)),
+        part.child(PodDisruptionBudget, spec=disruption_budget(part.selector)),
     ]
     if tier.autoscaling is not None:
-        objects.append(child(HorizontalPodAutoscaler, name, all_labels, spec=_autoscaler_spec(name, tier.autoscaling)))
+        objects.append(part.child(HorizontalPodAutoscaler, spec=_autoscaler_spec(part.name, tier.autoscaling)))
     return objects
 
 
-async def _replicas(app: EcommerceApp, ctx: Context, component: str, scaling: Autoscaling | None) -> int | None:
+async def _replicas(part: Part, ctx: Context, scaling: Autoscaling | None) -> int | None:
     """Return the replicas to apply; None when they belong to the autoscaler."""
-    wanted = replicas_of(app)[component]
+    desired = replicas_of(part.app)[part.part]
     if scaling is None:
-        return wanted
-    existing = await ctx.get(Deployment, component_name(app, component))
+        return desired
+    existing = await ctx.get(Deployment, part.name)
     if existing is None:
-        return max(scaling.min_replicas, min(wanted, scaling.max_replicas))
+        return max(scaling.min_replicas, min(desired, scaling.max_replicas))
     await ctx.hand_over(existing, ".spec.replicas", to=_AUTOSCALER)
     return None
 
 
-def _deployment_spec(app: EcommerceApp, component: str, tier: Tier, image: str, env: list[Json]) -> Json:
-    selected = selector(app.name, component)
-    probe = {"tcpSocket": {"port": "http"}}
+def _deployment_spec(part: Part, tier: Tier, image: str, env: list[Json]) -> Json:
+    probe, restart = {"tcpSocket": {"port": "http"}}, part.app.status.last_restart
     container = {
-        "name": component,
+        "name": part.part,
         "image": image,
         "ports": [{"name": "http", "containerPort": tier.port}],
         "env": [*env, {"name": "PORT", "value": str(tier.port)}],
         "resources": {"requests": dict(tier.resources.requests), "limits": dict(tier.resources.limits)},
-        "startupProbe": {**probe, "failureThreshold": 30},
+        "startupProbe": {**probe, "periodSeconds": 1, "failureThreshold": 300},
         "readinessProbe": probe,
         "livenessProbe": {**probe, "failureThreshold": 6},
         "lifecycle": {"preStop": {"sleep": {"seconds": 5}}},  # until no Service sends requests any more
     }
-    pod_labels = {**labels(app.name, component, operator=OPERATOR)}
-    if component == "backend":
-        pod_labels[DATABASE_CLIENT] = "true"
-    metadata: Json = {"labels": pod_labels}
-    if app.status.last_restart:
-        metadata["annotations"] = {LAST_RESTART: app.status.last_restart}
+    annotations = {LAST_RESTART: restart} if restart else None
     return {
         "paused": False,
-        "progressDeadlineSeconds": app.spec.progress_deadline_seconds,
+        "progressDeadlineSeconds": part.app.spec.progress_deadline_seconds,
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
-        "selector": {"matchLabels": selected},
-        "template": {"metadata": metadata, "spec": pod_spec(container, selected)},
+        "selector": {"matchLabels": part.selector},
+        "template": part.template(container, clients=part.part == "backend", annotations=annotations),
     }
 
 
@@ -135,25 +121,22 @@ def _autoscaler_spec(name: str, scaling: Autoscaling) -> Json:
     }
 
 
-def _migration(app: EcommerceApp, env: list[Json]) -> Job | None:
-    """Return the Job of the migrations of the backend's image; its name has the image and the command."""
-    migrations, image = app.spec.backend.migrations, app.spec.backend.image
-    if migrations is None:
-        return None
-    digest = sha256("\0".join([image, *migrations.command]).encode()).hexdigest()[:8]
-    resources = {"requests": {"cpu": "100m", "memory": "128Mi"}}
+def _migrations(app: EcommerceApp, env: list[Json]) -> list[Job]:
+    """Return the Job of the migrations of the backend's image, if any; its name is a hash of image and command."""
+    image, command = app.spec.backend.image, app.spec.backend.migrations
+    if command is None:
+        return []
+    digest = sha256("\0".join([image, *command.command]).encode()).hexdigest()[:8]
     container = {
         "name": "migrations",
         "image": image,
-        "command": list(migrations.command),
+        "command": list(command.command),
         "env": env,
-        "resources": resources,
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
     }
-    pod_labels = {**labels(app.name, "migrations", operator=OPERATOR), DATABASE_CLIENT: "true"}
-    pods = {**pod_spec(container, selector(app.name, "migrations")), "restartPolicy": "Never"}
-    spec = {"backoffLimit": 2, "template": {"metadata": {"labels": pod_labels}, "spec": pods}}
-    name = f"{component_name(app, 'migrations')}-{digest}"
-    return child(Job, name, labels(app.name, "backend", operator=OPERATOR), spec=spec)
+    pods = Part(app, "migrations").template(container, clients=True, restartPolicy="Never")
+    job = Part(app, f"migrations-{digest}", component="backend")
+    return [job.child(Job, spec={"backoffLimit": 2, "template": pods})]
 
 
 def backend_status(app: EcommerceApp, objects: Sequence[AnyObject]) -> ObjectStatus:

@@ -134,6 +134,10 @@ class Manager:
         """Set how many events may be written; the default suits an operator that shares a cluster with others."""
         self._options = replace(self._options, event_limits=limits)
 
+    def skip_permission_check(self) -> None:
+        """Do not check the permissions at the start: for a process that is known to have all of them, as in tests."""
+        self._options = replace(self._options, checks_permissions=False)
+
     @property
     def controllers(self) -> tuple[Controller[Any], ...]:
         """The added controllers."""

@@ -75,6 +75,7 @@ class ManagerOptions:
     runnables: tuple[Runnable, ...] = ()
     shared: tuple[OpenShared, ...] = ()
     event_limits: EventLimits | None = None
+    checks_permissions: bool = True
 
 
 class RunningManager:
@@ -119,7 +120,7 @@ class RunningManager:
             Stage("probes", self._serve_probes),  # from here on /readyz shows what the start waits for
             Stage("client", self._connect),
             Stage("events", self._run_recorder),
-            Stage("preflight", self._check_permissions),
+            *([Stage("preflight", self._check_permissions)] if self.options.checks_permissions else ()),
             Stage("shared", self._open_shared),  # outlives everything that uses it
             *self._webhook_stages(),  # before the caches: stored objects may need our own conversion to be read
             Stage("caches", self._run_caches),

@@ -294,3 +294,16 @@ async def test_controllers_can_have_leases_of_their_own() -> None:
         assert changes == [("gadget-lease", True), ("map-lease", True)]
         assert maps == ["m"]
     assert sorted(changes[2:]) == [("gadget-lease", False), ("map-lease", False)]
+
+
+@pytest.mark.parametrize("skips", [False, True])
+async def test_the_permission_check_can_be_skipped(skips: bool) -> None:
+    world = await world_with_gadgets()
+    manager = Manager(world.operator_client())
+    manager.add(controller_for(Gadget).build(lambda _obj, _ctx: asyncio.sleep(0)))
+    if skips:
+        manager.skip_permission_check()
+    async with manager.running():
+        await settle()
+    reviews = [one for one in world.transport.script.requests() if "accessreviews" in one.path]
+    assert bool(reviews) is not skips

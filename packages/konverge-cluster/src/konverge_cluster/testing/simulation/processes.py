@@ -102,6 +102,7 @@ class Processes:
             manager = replace(operator, controllers=counted).manager(
                 client, grace=0.0, leader_election=self._election(transport.number)
             )
+            manager.skip_permission_check()
             running = await stack.enter_async_context(manager.running())
             self._runs.append(running)
             await self._until_ended(transport, running)

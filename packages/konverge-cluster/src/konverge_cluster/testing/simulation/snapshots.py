@@ -1,9 +1,10 @@
 """Snapshots: the objects of the user and the operator, without what differs from run to run.
 
 Times become "<time>", uids name their object, resource versions, generations and managed fields are dropped, and an
-observed generation is shown as how far it is behind. Addresses that the server assigns are dropped too; generated names
-and addresses of pods are shown as such. Values of Secrets that differ between two runs without faults are generated,
-such as passwords: they are shown as which value of a run they are, since a second one is a mistake.
+observed generation is shown as how far it is behind. Conditions are sorted by type: their order depends on which of
+them changed last. Addresses that the server assigns are dropped too; generated names and addresses of pods are shown as
+such. Values of Secrets that differ between two runs without faults are generated, such as passwords: they are shown as
+which value of a run they are, since a second one is a mistake.
 """
 
 from __future__ import annotations
@@ -102,6 +103,8 @@ def _plain(value: Any, audit: Audit, generation: int) -> Any:
     if isinstance(value, Mapping):
         items = {_text(str(key), audit): one for key, one in value.items() if key not in _DROPPED}
         plain = {key: _plain(one, audit, generation) for key, one in items.items()}
+        if isinstance(plain.get("conditions"), list):
+            plain["conditions"].sort(key=_condition_type)
         if isinstance(plain.get("observedGeneration"), int) and generation:
             plain["observedGeneration"] = f"{generation - plain['observedGeneration']} behind"
         return plain
@@ -110,6 +113,10 @@ def _plain(value: Any, audit: Audit, generation: int) -> Any:
     if isinstance(value, set | frozenset):
         return sorted((_plain(one, audit, generation) for one in value), key=str)
     return _text(value, audit) if isinstance(value, str) else value
+
+
+def _condition_type(condition: Any) -> str:
+    return str(condition.get("type", "")) if isinstance(condition, dict) else ""
 
 
 def _text(text: str, audit: Audit) -> str:
