@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from process_clusters import SLEEP, ProcessCluster, is_ready, readable_python, shared, status_of
+from process_clusters import ONE_MODE, SLEEP, ProcessCluster, is_ready, readable_python, shared, status_of
 
 pytestmark = pytest.mark.processes
 
@@ -113,3 +113,22 @@ async def test_a_failing_post_start_hook_kills_the_container(cluster: ProcessClu
     await cluster.create("p", {"args": [SLEEP], "lifecycle": hooks})
 
     await cluster.wait("p", lambda obj: (status_of(obj).get("restartCount") or 0) >= 1)
+
+
+@ONE_MODE
+@shared
+async def test_a_command_whose_caller_is_cancelled_ends_without_an_error(cluster: ProcessCluster) -> None:
+    await cluster.create("p", {"args": [SLEEP]})
+    await cluster.wait("p", is_ready)
+    loop, errors = asyncio.get_running_loop(), []
+    loop.set_exception_handler(lambda _, context: errors.append(context["message"]))
+    try:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await cluster.execute("p", "sleep", "0.5")
+        supervisor = cluster.process_pod("p").sandbox.supervisor
+        await cluster.until(lambda: not any(name.startswith("exec-") for name in supervisor._running))
+    finally:
+        loop.set_exception_handler(None)
+
+    assert errors == []

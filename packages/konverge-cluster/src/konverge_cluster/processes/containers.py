@@ -128,7 +128,7 @@ class ProcessContainer:
         running = self._sandbox.start(command, self._hooks.changed, stdin=reader)
         if reader is not None:
             os.close(reader)
-        await running.started
+        await asyncio.shield(running.started)
         self.state = self.state.start(now)
         self._remove_old_logs()
         run = self._run = _Run(command, running, stdin=writer)
@@ -299,7 +299,7 @@ class ProcessContainer:
             os.close(writer)
             os.close(nothing)
         try:
-            exit_ = await running.exited
+            exit_ = await asyncio.shield(running.exited)
             return exit_.code, exit_.error or _read_available(reader)
         except asyncio.CancelledError:
             self._sandbox.supervisor.signal(running.id, signal.SIGKILL)
