@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -270,6 +271,8 @@ async def test_a_pod_can_call_the_api_server_with_its_token(cluster: ProcessClus
         load_config(kubeconfig=str(cluster.process_pod("p").sandbox.directory / "kubeconfig-c")) if kubeconfig else None
     )
     if client is not None:
+        config = json.loads((cluster.process_pod("p").sandbox.directory / "kubeconfig-c").read_text())
+        assert config["users"][0]["user"]["token"] == token, "Patroni's client knows no tokenFile"
         async with Client.connect(client) as own:
             review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
             found = await own.create(Unstructured(review))

@@ -23,11 +23,13 @@ def write_kubeconfig(path: Path, mounts: Sequence[Mount], server: tuple[str, int
     host, port = server
     cluster = {"server": f"https://{host}:{port}", "certificate-authority": f"{sources[0]}/ca.crt"}
     context = {"cluster": _NAME, "user": _NAME, "namespace": (Path(sources[0]) / "namespace").read_text()}
+    # Clients that know `tokenFile` prefer it and read renewed tokens; Patroni's reads `token` only.
+    user = {"tokenFile": f"{sources[0]}/token", "token": (Path(sources[0]) / "token").read_text()}
     config = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": _NAME, "cluster": cluster}],
-        "users": [{"name": _NAME, "user": {"tokenFile": f"{sources[0]}/token"}}],
+        "users": [{"name": _NAME, "user": user}],
         "contexts": [{"name": _NAME, "context": context}],
         "current-context": _NAME,
     }
