@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from konverge import Client, ObjectMeta, Unstructured, load_config
+from konverge import Client, ObjectMeta, load_config
 from konverge.cli import main
 from konverge.cli.manifests import Release, files_of
 from konverge.client import is_deployment_complete
@@ -20,37 +20,25 @@ from konverge.errors import KonvergeError
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Container, Pod, PodSpec
 from konverge.manager import Operator
+from konverge.objects import Kind
 from konverge.schema import to_yaml
 from konverge.testing import ControlPlane
 from konverge.webhooks import AdmissionRequest, validating
 from konverge_cluster.nodes import SimulatedNodes
 from konverge_operators.webapp.api import WebApp
 from konverge_operators.webapp.operator import operator
-from webapps import webapp
+from webapps import optional_crd, webapp
 
 pytestmark = [pytest.mark.control_plane, pytest.mark.usefixtures("control_plane")]
 
 LIMIT = 120.0
 HOME = "webapp-operator-system"
 GUARDED = "pod-guard-system"
-STUB: dict[str, Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "servicemonitors.monitoring.coreos.com"},
-    "spec": {
-        "group": "monitoring.coreos.com",
-        "scope": "Namespaced",
-        "names": {"kind": "ServiceMonitor", "plural": "servicemonitors"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-            }
-        ],
-    },
-}
+STUBS = [
+    Kind("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors"),
+    Kind("monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules"),
+    Kind("monitoring.coreos.com", "v1alpha1", "AlertmanagerConfig", "alertmanagerconfigs"),
+]
 
 
 @validating(Pod)
@@ -102,10 +90,16 @@ def test_a_strict_server_knows_every_field(plane: ControlPlane, folder: Path) ->
     plane.kubectl("apply", "--validate=strict", "--dry-run=server", "-k", str(folder / "base"))
 
 
-def test_the_monitor_is_taken_where_its_kind_is_known(plane: ControlPlane, folder: Path) -> None:
-    plane.kubectl("apply", "-f", "-", input=to_yaml(Unstructured(STUB)))
-    plane.kubectl("wait", "--for=condition=Established", f"crd/{STUB['metadata']['name']}", "--timeout=60s")
+def test_the_monitoring_is_taken_where_its_kinds_are_known(plane: ControlPlane, folder: Path) -> None:
+    for crd in map(optional_crd, STUBS):
+        plane.kubectl("apply", "-f", "-", input=to_yaml(crd))
+        plane.kubectl("wait", "--for=condition=Established", f"crd/{crd.name}", "--timeout=60s")
     plane.kubectl("apply", "--warnings-as-errors", "-k", str(folder / "monitoring"))
+    plane.kubectl("apply", "--warnings-as-errors", "-f", str(folder / "monitoring" / "alertmanagerconfig-sample.yaml"))
+    found = plane.kubectl("get", "prometheusrules,configmaps,alertmanagerconfigs", "-n", HOME, "-o", "name").split()
+    group = "monitoring.coreos.com"
+    expected = {f"{one}.{group}/webapp-operator" for one in ("prometheusrule", "alertmanagerconfig")}
+    assert {*expected, "configmap/webapp-operator-dashboard"} <= set(found)
     before = specified(plane, folder / "monitoring")
     assert "unchanged" in plane.kubectl("apply", "-k", str(folder / "monitoring"))
     assert specified(plane, folder / "monitoring") == before

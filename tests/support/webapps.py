@@ -29,21 +29,30 @@ from konverge.client import ClientOptions, InProcessTransport
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Pod
 from konverge.k8s.events.v1 import Event
-from konverge.objects import from_wire
+from konverge.objects import Kind, from_wire
 from konverge.testing import settle
 from konverge.testing.fault_transport import FaultTransport
 from konverge.testing.faults import RecordedRequest
 from konverge.webhooks import Address, Webhooks, configurations_for
 from konverge.wire.messages import Transport
+from konverge.workflow import PhaseMetrics
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.workloads import workload_controllers
 from konverge_operators.webapp.api import Phase, WebApp, WebAppSpec
 from konverge_operators.webapp.children import KINDS
-from konverge_operators.webapp.lifecycle import Lifecycle
 from konverge_operators.webapp.operator import operator
 from konverge_operators.webapp.reconciler import controllers
 
-__all__ = ["Kubelet", "WebAppEnvironment", "is_write", "transitions", "unexpected", "webapp", "webapp_environment"]
+__all__ = [
+    "Kubelet",
+    "WebAppEnvironment",
+    "is_write",
+    "optional_crd",
+    "transitions",
+    "unexpected",
+    "webapp",
+    "webapp_environment",
+]
 
 START = 1_800_000_000.0
 BINDING = {"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": "n1"}}
@@ -58,6 +67,20 @@ def webapp(name: str = "web", *, annotations: dict[str, str] | None = None, **sp
     """Return a WebApp with a spec in wire names; nginx:1.25 with two replicas by default."""
     metadata = ObjectMeta(name=name, namespace="default", annotations=annotations or {})
     return WebApp(metadata=metadata, spec=from_wire(WebAppSpec, {"image": "nginx:1.25", "replicas": 2, **spec}))
+
+
+def optional_crd(kind: Kind) -> Unstructured:
+    """Return a CRD of another project that accepts anything."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": kind.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": kind.plural, "kind": kind.kind}
+    name = f"{kind.plural}.{kind.group}"
+    # The API server protects the group of the Gateway API: its CRDs need this annotation.
+    metadata = {"name": name, "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"}}
+    spec = {"group": kind.group, "scope": "Namespaced", "names": names, "versions": [version]}
+    return Unstructured(
+        apiVersion="apiextensions.k8s.io/v1", kind="CustomResourceDefinition", metadata=metadata, spec=spec
+    )
 
 
 class Kubelet(Reconciler[Pod]):
@@ -93,7 +116,7 @@ class WebAppEnvironment:
         self.server = server
         self.client = Client(InProcessTransport(server.handle), options=ClientOptions(namespace="default"))
         self.kubelet = Kubelet()
-        self.lifecycle = Lifecycle()
+        self.lifecycle = PhaseMetrics("webapp")
         self.transport = FaultTransport(InProcessTransport(server.handle))
         self._seen = 0
 
@@ -107,7 +130,7 @@ class WebAppEnvironment:
         client = Client(transport or self.transport, options=ClientOptions(namespace="default"))
         manager = Manager(client, name="webapp-operator", **options)
         manager.add(*(custom or controllers(self.lifecycle)))
-        manager.export(*self.lifecycle.metrics)
+        manager.export(*self.lifecycle.collectors)
         async with manager.running():
             yield manager
 
@@ -179,7 +202,7 @@ def is_write(asked: RecordedRequest) -> bool:
     return asked.method != "GET" and "/events" not in asked.path and "accessreviews" not in asked.path
 
 
-def unexpected(lifecycle: Lifecycle) -> dict[str, float]:
+def unexpected(lifecycle: PhaseMetrics) -> dict[str, float]:
     """Return the transitions that are not allowed, and how often they happened."""
     found = [sample for metric in lifecycle.unexpected.collect() for sample in metric.samples]
     return {
@@ -187,7 +210,7 @@ def unexpected(lifecycle: Lifecycle) -> dict[str, float]:
     }
 
 
-def transitions(lifecycle: Lifecycle) -> Counter[str]:
+def transitions(lifecycle: PhaseMetrics) -> Counter[str]:
     """Return all transitions, and how often they happened."""
     found = [sample for metric in lifecycle.transitions.collect() for sample in metric.samples]
     return Counter(

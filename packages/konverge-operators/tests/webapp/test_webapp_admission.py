@@ -9,20 +9,22 @@ from typing import Any
 import pytest
 import yaml
 
-from konverge import ObjectMeta
+from konverge import ObjectMeta, Unstructured
 from konverge.errors import ApiError, Invalid
-from konverge.objects import Time, from_wire
+from konverge.objects import Time, from_wire, to_wire
 from konverge.schema import validate
 from konverge.webhooks import AdmissionRequest, Deny, User
 from konverge_operators.webapp.admission import PROTECTED, check, fill_in
-from konverge_operators.webapp.api import Phase, WebApp
+from konverge_operators.webapp.api import MAX_REPLICAS, Phase, WebApp
 from konverge_operators.webapp.beta import WebAppV1Beta1, WebAppV1Beta1Spec
 from konverge_operators.webapp.operator import operator
 from repository import ROOT
 from webapps import WebAppEnvironment, webapp, webapp_environment
 
 CREATE, UPDATE, DELETE = (AdmissionRequest(operation=word) for word in ("CREATE", "UPDATE", "DELETE"))
-SAMPLES = sorted((ROOT / "packages/konverge-operators/src/konverge_operators/webapp/samples").glob("*.yaml"))
+FOLDER = ROOT / "packages/konverge-operators/src/konverge_operators/webapp"
+README = FOLDER / "README.md"
+SAMPLES = sorted((FOLDER / "samples").glob("*.yaml"))
 
 
 def verdict(new: WebApp, old: WebApp | None = None, request: AdmissionRequest = CREATE) -> tuple[list[str], list[str]]:
@@ -37,7 +39,6 @@ def verdict(new: WebApp, old: WebApp | None = None, request: AdmissionRequest = 
     [
         ({"image": "nginx"}, ".spec.image"),
         ({"image": "nginx:latest"}, ".spec.image"),
-        ({"replicas": 101}, ".spec.replicas"),
     ],
 )
 def test_a_violation_of_a_rule_is_denied(spec: dict[str, Any], path: str) -> None:
@@ -52,9 +53,9 @@ def test_changes_of_immutable_fields_are_denied(spec: dict[str, Any], path: str)
 
 
 def test_an_object_that_violated_a_rule_before_can_still_be_changed_and_deleted() -> None:
-    old = webapp(image="nginx:latest", replicas=200)
-    assert verdict(webapp(image="nginx:latest", replicas=200, env={"A": "b"}), old, UPDATE)[0] == []
-    assert verdict(webapp(image="nginx:latest", replicas=300), old, UPDATE)[0] == [".spec.replicas"]
+    old = webapp(image="nginx:latest")
+    assert verdict(webapp(image="nginx:latest", env={"A": "b"}), old, UPDATE)[0] == []
+    assert verdict(webapp(image="nginx:latest", env={"a b": "c"}), old, UPDATE)[0] == [".spec.env"]
     terminating = webapp(image="other", port=1)
     terminating.metadata.deletion_timestamp = Time.now()
     assert verdict(terminating, old, UPDATE) == ([], [])
@@ -115,8 +116,8 @@ async def test_the_server_calls_the_webhooks_of_a_running_operator() -> None:
     async with webapp_environment(webhooks=True) as env, env.operating():
         with pytest.raises(Invalid, match="the image needs a tag"):
             await env.client.create(webapp(image="nginx"))
-        with pytest.raises(Invalid, match="101 replicas are more than the 100 allowed"):
-            await env.client.create(webapp(replicas=101))
+        with pytest.raises(Invalid, match="should be less than or equal to 100"):
+            await create_raw(env, replicas=101)
         created = await env.client.create(webapp(annotations={PROTECTED: "true"}))
         assert created.metadata.labels["app.kubernetes.io/instance"] == "web"
         await env.reaches(Phase.READY)
@@ -142,21 +143,44 @@ async def test_an_old_version_is_served_and_scaled_through_its_own_field() -> No
         )
         await env.client.create(old)
         await env.reaches(Phase.READY)
-        assert await env.children() == ["Deployment web", "Ingress web", "Service web"]
+        assert await env.children() == ["Deployment web", "Ingress web", "PodDisruptionBudget web", "Service web"]
         await env.client.scale(WebAppV1Beta1, "web", 3)
         app = await env.reaches(Phase.READY)
         assert app.spec.replicas == 3
         assert (await env.client.get(WebAppV1Beta1, "web")).status.available_replicas == 3
 
 
-async def test_a_violation_that_bypasses_the_webhooks_is_reported_in_the_status() -> None:
+async def test_one_limit_of_replicas_holds_on_every_way() -> None:
+    assert f"at most {MAX_REPLICAS};" in README.read_text()
     async with webapp_environment(webhooks=True) as env, env.operating():
         await env.client.create(webapp())
         await env.reaches(Phase.READY)
-        await env.client.scale(WebApp, "web", 200)  # the scale subresource calls no webhook
-        app = await env.reaches(Phase.DEGRADED)
-        assert "200 replicas are more than the 100 allowed" in app.status.last_error
-        assert (await env.deployment()).spec.replicas == 2
+        with pytest.raises(Invalid, match="should be less than or equal to 100"):
+            await env.client.scale(WebApp, "web", 101)  # the scale subresource calls no webhook
+        with pytest.raises(Invalid, match="should be less than or equal to 100"):
+            await env.change(autoscaling={"maxReplicas": 101})
+        with pytest.raises(ApiError, match="<= 100"):  # the webhooks get v1, so the server converts first
+            await env.client.patch(WebAppV1Beta1, "web", {"spec": {"size": 101}})
+        await env.client.scale(WebApp, "web", MAX_REPLICAS)
+        await env.reaches(Phase.READY)
+
+
+async def test_a_user_reads_the_message_of_the_server_for_what_the_schema_refuses() -> None:
+    async with webapp_environment() as plain, webapp_environment(webhooks=True) as env:
+        for spec in ({"replicas": "three"}, {"image": 7}, {"port": 0}, {"unknown": {}, "replicas": -1}):
+            messages = []
+            for cluster in (plain, env):
+                with pytest.raises(Invalid) as refused:
+                    await create_raw(cluster, **spec)
+                messages.append(str(refused.value))
+            assert messages[0] == messages[1]
+
+
+async def create_raw(env: WebAppEnvironment, **spec: Any) -> None:
+    """Create an object as YAML would, whatever its types are."""
+    document = to_wire(webapp())
+    document["spec"] |= spec
+    await env.client.create(Unstructured(document))
 
 
 async def test_the_largest_object_that_the_server_accepts_is_reconciled() -> None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from konverge.k8s.apps.v1 import Deployment
 from konverge.objects import to_wire
-from konverge_operators.webapp.api import Autoscaling, WebAppStatus
+from konverge.workflow import ComponentPhase, ComponentState
+from konverge_operators.webapp.api import Autoscaling, Monitoring, Tls, WebAppStatus
 from konverge_operators.webapp.children import (
     autoscaler_for,
+    budget_for,
     deployment_for,
+    http_route_for,
     ingress_for,
     initial_replicas,
     labels_of,
+    pod_monitor_for,
     selector_of,
     service_for,
 )
-from konverge_operators.webapp.facts import facts_of, image_to_run
+from konverge_operators.webapp.phases import image_to_run, rollout_of
 from webapps import webapp
 
 APP = webapp(
@@ -32,6 +37,8 @@ def test_the_deployment_has_all_fields_of_the_spec_and_omits_replicas_on_request
     wire = to_wire(deployment_for(APP, image="nginx:1.27", replicas=None))
     assert "replicas" not in wire["spec"]
     (container,) = wire["spec"]["template"]["spec"]["containers"]
+    for name in ("readinessProbe", "lifecycle", "securityContext", "volumeMounts"):
+        assert container.pop(name)
     assert container == {
         "name": "web",
         "image": "nginx:1.27",
@@ -97,7 +104,121 @@ def test_the_last_good_image_runs_when_the_image_of_the_spec_has_failed(
 
 
 def test_a_deployment_without_a_status_is_not_observed() -> None:
-    deployment: Deployment = deployment_for(APP, image="nginx:1.25", replicas=None)
+    deployment = deployment_for(APP, image="nginx:1.25", replicas=None)
     deployment.metadata.generation = 1
-    facts = facts_of(APP, deployment)
-    assert (facts.observed, facts.desired, facts.available, facts.image) == (False, 1, 0, "nginx:1.25")
+    state = ComponentState(name="application", phase=ComponentPhase.CREATING, reason="New", objects=(deployment,))
+    found = rollout_of(APP, state)
+    assert (found.observed, found.desired, found.available, found.image) == (False, 1, 0, "nginx:1.25")
+
+
+def pods_of(**spec: Any) -> dict[str, Any]:
+    wire = to_wire(deployment_for(webapp(**spec), image="nginx:1", replicas=1))
+    pods: dict[str, Any] = wire["spec"]["template"]["spec"]
+    return pods
+
+
+def test_pods_are_restricted_spread_and_have_no_token_unless_the_spec_says_otherwise() -> None:
+    pods = pods_of()
+    (container,), (spread,) = pods["containers"], pods["topologySpreadConstraints"]
+    assert pods["automountServiceAccountToken"] is False
+    assert (pods["securityContext"]["runAsNonRoot"], pods["securityContext"]["runAsUser"]) == (True, 65532)
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert spread["topologyKey"] == "kubernetes.io/hostname"
+    assert spread["labelSelector"] == {"matchLabels": selector_of(webapp())}
+
+    pods = pods_of(security={"runAsUser": 7, "readOnlyRootFilesystem": False}, scheduling={"spreadBy": "zone"})
+    assert pods["securityContext"]["runAsUser"] == 7
+    assert pods["containers"][0]["securityContext"]["readOnlyRootFilesystem"] is False
+    assert pods["topologySpreadConstraints"][0]["topologyKey"] == "zone"
+
+    pods = pods_of(security={"restricted": False}, automountServiceAccountToken=True)
+    assert (pods["securityContext"], pods["automountServiceAccountToken"]) == ({}, True)
+    assert "securityContext" not in pods["containers"][0]
+    assert "volumes" not in pods
+
+
+def test_readiness_is_a_connection_to_the_port_and_probes_can_be_set() -> None:
+    (container,) = pods_of()["containers"]
+    assert container["readinessProbe"]["tcpSocket"] == {"port": "http"}
+    assert "livenessProbe" not in container
+
+    readiness = {"path": "/ready", "port": 81, "initialDelaySeconds": 1, "periodSeconds": 2, "timeoutSeconds": 3}
+    probes = {"readiness": readiness, "liveness": {"failureThreshold": 9}, "startup": {}}
+    (container,) = pods_of(probes=probes)["containers"]
+    assert container["readinessProbe"] == {
+        "httpGet": {"path": "/ready", "port": 81},
+        "initialDelaySeconds": 1,
+        "periodSeconds": 2,
+        "timeoutSeconds": 3,
+        "failureThreshold": 3,
+    }
+    assert container["livenessProbe"]["failureThreshold"] == 9
+    assert container["startupProbe"]["tcpSocket"] == {"port": "http"}
+
+
+def test_the_fields_for_pods_reach_the_pods() -> None:
+    pods = pods_of(
+        imagePullSecrets=[{"name": "registry"}],
+        serviceAccountName="shop",
+        scheduling={
+            "nodeSelector": {"disk": "ssd"},
+            "tolerations": [{"key": "spot", "operator": "Exists", "effect": "NoSchedule"}],
+            "priorityClassName": "high",
+        },
+        envFrom=[
+            {"configMapRef": {"name": "settings"}},
+            {"secretRef": {"name": "keys", "optional": True}, "prefix": "K_"},
+        ],
+    )
+    assert pods["imagePullSecrets"] == [{"name": "registry"}]
+    assert (pods["serviceAccountName"], pods["priorityClassName"]) == ("shop", "high")
+    assert pods["nodeSelector"] == {"disk": "ssd"}
+    assert pods["tolerations"] == [{"key": "spot", "operator": "Exists", "effect": "NoSchedule"}]
+    first, second = pods["containers"][0]["envFrom"]
+    assert first["configMapRef"]["name"] == "settings"
+    assert (second["secretRef"]["name"], second["secretRef"]["optional"], second["prefix"]) == ("keys", True, "K_")
+
+
+def test_the_strategy_and_a_deployment_that_is_never_paused() -> None:
+    def deployment(**spec: Any) -> dict[str, Any]:
+        wire = to_wire(deployment_for(webapp(**spec), image="nginx:1", replicas=1))
+        return dict(wire["spec"])
+
+    assert deployment()["paused"] is False
+    assert deployment()["strategy"]["rollingUpdate"] == {"maxUnavailable": "25%", "maxSurge": "25%"}
+    strategy = {"maxUnavailable": 0, "maxSurge": 2}
+    assert deployment(strategy=strategy)["strategy"] == {"type": "RollingUpdate", "rollingUpdate": strategy}
+    assert deployment(strategy={"type": "Recreate"})["strategy"] == {"type": "Recreate"}
+
+
+def test_one_pod_at_a_time_may_be_evicted() -> None:
+    spec = to_wire(budget_for(APP))["spec"]
+    assert spec == {"maxUnavailable": 1, "selector": {"matchLabels": selector_of(APP)}}
+
+
+def test_an_ingress_has_tls_and_annotations_on_request() -> None:
+    app = webapp(ingress={"host": "a.example.com", "tls": {}, "annotations": {"cert-manager.io/issuer": "ca"}})
+    assert app.spec.ingress is not None
+    wire = to_wire(ingress_for(app, app.spec.ingress))
+    assert wire["spec"]["tls"] == [{"hosts": ["a.example.com"], "secretName": "web-tls"}]
+    assert wire["metadata"]["annotations"] == {"cert-manager.io/issuer": "ca"}
+    app.spec.ingress.tls = Tls(secret_name="other")
+    assert to_wire(ingress_for(app, app.spec.ingress))["spec"]["tls"][0]["secretName"] == "other"
+
+
+def test_a_route_attaches_the_service_to_its_gateway() -> None:
+    gateway = {"name": "public", "namespace": "gateways", "sectionName": "https"}
+    app = webapp(port=8080, ingress={"host": "a.example.com", "path": "/shop", "gateway": gateway})
+    assert app.spec.ingress is not None
+    spec = http_route_for(app, app.spec.ingress)["spec"]
+    assert (spec["parentRefs"], spec["hostnames"]) == ([gateway], ["a.example.com"])
+    (rule,) = spec["rules"]
+    assert rule["matches"] == [{"path": {"type": "PathPrefix", "value": "/shop"}}]
+    assert rule["backendRefs"] == [{"name": "web", "port": 8080}]
+
+
+def test_a_monitor_selects_the_pods() -> None:
+    spec = pod_monitor_for(APP, Monitoring(path="/stats", interval="10s"))["spec"]
+    assert spec["selector"] == {"matchLabels": selector_of(APP)}
+    assert spec["podMetricsEndpoints"] == [{"port": "http", "path": "/stats", "interval": "10s"}]

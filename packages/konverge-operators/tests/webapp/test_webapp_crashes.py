@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from konverge.k8s.apps.v1 import Deployment
 from konverge.manager import Operator
+from konverge.workflow import PhaseMetrics
 from konverge_cluster.nodes import Behavior
 from konverge_cluster.testing import Simulation, simulate
 from konverge_operators.webapp.api import Phase, WebApp
-from konverge_operators.webapp.lifecycle import Lifecycle
 from konverge_operators.webapp.operator import operator
 from konverge_operators.webapp.reconciler import controllers
 from webapps import unexpected, webapp
@@ -19,18 +19,20 @@ SAMPLE = webapp(ingress={"host": "a.example.com"}, rollback=True, progressDeadli
 COUNTS = {
     "create deployments default/web": 2,
     "create services default/web": 1,
+    "create poddisruptionbudgets default/web": 1,
     "create ingresses default/web": 1,
     "create horizontalpodautoscalers default/web": 1,
     "delete deployments default/web": 1,
     "delete services default/web": 1,
+    "delete poddisruptionbudgets default/web": 1,
     "delete ingresses default/web": 1,
     "delete horizontalpodautoscalers default/web": 1,
 }
-LIFECYCLES: list[Lifecycle] = []
+LIFECYCLES: list[PhaseMetrics] = []
 
 
 def new_operator() -> Operator:
-    LIFECYCLES.append(Lifecycle())
+    LIFECYCLES.append(PhaseMetrics("webapp"))
     return Operator(name=operator.name, controllers=controllers(LIFECYCLES[-1]), kinds=operator.kinds)
 
 

@@ -15,9 +15,9 @@ from konverge.testing import settle
 from konverge.testing.fault_transport import FaultTransport
 from konverge.testing.faults import any_request, lists, status_response
 from konverge.webhooks import Address, Webhooks, configurations_for
+from konverge.workflow import PhaseMetrics
 from konverge_cluster import EmbeddedCluster
 from konverge_operators.webapp.api import Phase, WebApp
-from konverge_operators.webapp.lifecycle import Lifecycle
 from konverge_operators.webapp.operator import operator
 from konverge_operators.webapp.reconciler import controllers
 from webapps import unexpected, webapp
@@ -46,7 +46,7 @@ class Replica:
 
     def __init__(self, cluster: EmbeddedCluster, number: int) -> None:
         self.transport = FaultTransport(InProcessTransport(cluster.server.handle))
-        self.lifecycle = Lifecycle()
+        self.lifecycle = PhaseMetrics("webapp")
         election = LeaderElection("webapp-operator", "default", identity=f"replica-{number}", clock=now)
         client = Client(self.transport, options=ClientOptions(namespace="default"))
         self.manager = Manager(client, name="webapp-operator", leader_election=election)
@@ -107,7 +107,7 @@ async def test_t30_a_namespace_with_fifty_applications_is_deleted() -> None:
         for configuration in configurations_for(operator.webhooks, address, name=operator.name):
             await client.create(configuration)
         manager = Manager(world.client(), name="webapp-operator")
-        manager.add(*controllers(Lifecycle()))
+        manager.add(*controllers(PhaseMetrics("webapp")))
         await stack.enter_async_context(manager.running())
         await client.create(Namespace(metadata=ObjectMeta(name="shop")))
         await settle()
@@ -133,7 +133,7 @@ async def test_the_children_of_an_application_are_garbage_collected() -> None:
     async with cluster() as world:
         client = world.client()
         manager = Manager(world.client(), name="webapp-operator")
-        manager.add(*controllers(Lifecycle()))
+        manager.add(*controllers(PhaseMetrics("webapp")))
         async with manager.running():
             await client.create(webapp(replicas=3))
             await until(lambda: is_ready(client))

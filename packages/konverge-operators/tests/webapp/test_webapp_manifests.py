@@ -17,7 +17,7 @@ from konverge.cli.manifests import Release, files_of
 from konverge.client import ClientConfig, StaticCredentials, is_deleted
 from konverge.errors import AlreadyExists, ServerError, TooManyRequests, TransportError
 from konverge.k8s.apps.v1 import Deployment
-from konverge.k8s.core.v1 import Namespace
+from konverge.k8s.core.v1 import ConfigMap, Namespace, Secret
 from konverge.manager import LeaderElection
 from konverge.testing import ControlPlane
 from konverge.testing.fault_proxy import FaultProxy
@@ -26,8 +26,9 @@ from konverge.testing.servers import free_port
 from konverge_cluster.nodes import SimulatedNodes
 from konverge_operators.webapp.api import Phase, WebApp
 from konverge_operators.webapp.beta import WebAppV1Beta1
+from konverge_operators.webapp.children import HTTP_ROUTE, POD_MONITOR
 from konverge_operators.webapp.operator import operator
-from webapps import webapp
+from webapps import optional_crd, webapp
 
 pytestmark = [pytest.mark.control_plane, pytest.mark.usefixtures("control_plane")]
 
@@ -226,6 +227,21 @@ async def run_scenario(client: Client, proxy: FaultProxy) -> None:
     await client.wait_for(WebApp, "web", is_deleted(), timeout=LIMIT)
 
 
+async def run_options(client: Client) -> None:
+    """Use and remove what an application can have besides."""
+    await client.create(ConfigMap(metadata=ObjectMeta(name="settings", namespace="shop"), data={"A": "b"}))
+    await client.create(Secret(metadata=ObjectMeta(name="keys", namespace="shop"), string_data={"C": "d"}))
+    references = [{"configMapRef": {"name": "settings"}}, {"secretRef": {"name": "keys"}}]
+    gateway = {"host": "a.example.com", "gateway": {"name": "public"}}
+    await create(client, webapp(envFrom=references, monitoring={}, ingress=gateway))
+    await ready(client, 2)
+    await client.patch(WebApp, "web", {"spec": {"monitoring": None, "ingress": None}})
+    for kind in (HTTP_ROUTE, POD_MONITOR):
+        await client.wait_for(kind, "web", is_deleted(), timeout=LIMIT)
+    await client.delete(WebApp, "web")
+    await client.wait_for(WebApp, "web", is_deleted(), timeout=LIMIT)
+
+
 async def heals(client: Client) -> None:
     gone = await client.get(Deployment, "web")
     await client.delete(gone)
@@ -255,11 +271,14 @@ async def test_every_generated_permission_is_used_and_no_other_is_needed(
     config, port = load_config(kubeconfig=plane.kubeconfig), free_port()
     async with Client.connect(config) as admin, SimulatedNodes(admin, nodes=2).running():
         await admin.create(Namespace(metadata=ObjectMeta(name="shop")))
+        for kind in (HTTP_ROUTE, POD_MONITOR):
+            await admin.create(optional_crd(kind))
         client = admin.using(namespace="shop")
         async with FaultProxy(await account_of(admin, config)) as proxy:
             async with running(proxy.config, port, "127.0.0.1"):
                 await redirect(admin, port)
                 await run_scenario(client, proxy)
+                await run_options(client)
             assert refusals(plane) == []
             assert [one for one in caplog.messages if "permissions missing" in one] == []
             # A server that does not stream lists, and a certificate that must be issued again.

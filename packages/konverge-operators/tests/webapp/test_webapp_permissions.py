@@ -8,15 +8,15 @@ from dataclasses import replace
 from konverge.controller import Permission
 from konverge.manager import LeaderElection
 from konverge.testing.faults import RecordedRequest
+from konverge_operators.webapp.api import Phase, WebApp
+from konverge_operators.webapp.children import HTTP_ROUTE, POD_MONITOR
 from konverge_operators.webapp.operator import operator
 from webapp_scenarios import run_user_steps
-from webapps import webapp_environment
+from webapps import WebAppEnvironment, optional_crd, webapp, webapp_environment
 
 UNSEEN = {
     # Checked by the admission of owner references, not by a request.
     Permission("example.com", "webapps", "finalizers", "update"),
-    # For repeated events, which do not occur here.
-    Permission("events.k8s.io", "events", "", "patch"),
 }
 
 
@@ -49,12 +49,26 @@ def right_for(asked: RecordedRequest) -> Permission | None:
 async def used() -> set[Permission]:
     """Run the operator through the scenario, and return the permissions that it needed."""
     async with webapp_environment() as env:
+        for kind in (HTTP_ROUTE, POD_MONITOR):
+            await env.client.create(optional_crd(kind))
         election = LeaderElection("webapp-operator", "default", clock=asyncio.get_running_loop().time)
         async with env.operating(leader_election=election):
             await run_user_steps(env)
+            await _use_options(env)
             await asyncio.sleep(60)
         found = {right_for(asked) for asked in env.transport.script.requests()}
         return {one for one in found if one is not None}
+
+
+async def _use_options(env: WebAppEnvironment) -> None:
+    """Use and remove what an application can have besides."""
+    references = [{"configMapRef": {"name": "settings"}}, {"secretRef": {"name": "keys"}}]
+    gateway = {"host": "a.example.com", "gateway": {"name": "public"}}
+    await env.client.create(webapp("more", envFrom=references, monitoring={}, ingress=gateway))
+    await env.reaches(Phase.READY, "more")
+    await env.change("more", monitoring=None, ingress=None)
+    await env.reaches(Phase.READY, "more")
+    await env.client.delete(WebApp, "more")
 
 
 async def test_the_generated_permissions_are_those_that_are_used() -> None:

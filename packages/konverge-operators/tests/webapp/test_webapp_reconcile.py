@@ -10,6 +10,8 @@ from konverge.testing import settle
 from konverge_operators.webapp.api import Phase, WebApp
 from webapps import transitions, webapp, webapp_environment
 
+CHILDREN = ["Deployment web", "PodDisruptionBudget web", "Service web"]
+
 
 async def test_an_application_becomes_ready_in_phase_conditions_and_events() -> None:
     async with webapp_environment() as env, env.operating():
@@ -17,15 +19,27 @@ async def test_an_application_becomes_ready_in_phase_conditions_and_events() -> 
         app = await env.reaches(Phase.READY)
         await asyncio.sleep(5)
 
-        assert await env.children() == ["Deployment web", "Service web"]
-        assert (app.status.available_replicas, app.status.replicas, app.status.last_error) == (3, 3, "")
+        assert await env.children() == CHILDREN
+        assert (app.status.replicas, app.status.ready_replicas, app.status.available_replicas) == (3, 3, 3)
+        assert (app.status.last_error, app.status.message) == ("", "3 of 3 replicas are available")
         assert {one.type: one.status for one in app.status.conditions} == {
+            "Ready": "True",
+            "Reconciling": "False",
+            "Stalled": "False",
+            "ApplicationReady": "True",
             "Available": "True",
             "Progressing": "False",
             "Degraded": "False",
+            "ForeignFields": "False",
         }
         assert all(one.observed_generation == app.metadata.generation for one in app.status.conditions)
-        assert [reason for reason, _ in await env.events()] == ["Reconciling", "WaitingForPods", "Ready"]
+        assert [reason for reason, _ in await env.events()] == [
+            "Created",
+            "Reconciling",
+            "WaitingForPods",
+            "ComponentReady",
+            "Ready",
+        ]
         assert transitions(env.lifecycle) == {
             "Created -> Reconciling": 1,
             "Reconciling -> WaitingForPods": 1,
@@ -88,7 +102,7 @@ async def test_children_deleted_or_edited_by_hand_are_restored_in_one_reconcile(
         await env.client.delete(Deployment, "web")
         await env.client.delete(Service, "web")
         await settle()
-        assert await env.children() == ["Deployment web", "Service web"]
+        assert await env.children() == CHILDREN
         await env.reaches(Phase.READY)
 
         await env.client.scale(Deployment, "web", 7)
@@ -109,9 +123,10 @@ async def test_children_that_are_no_longer_requested_are_pruned() -> None:
             "Deployment web",
             "HorizontalPodAutoscaler web",
             "Ingress web",
+            "PodDisruptionBudget web",
             "Service web",
         ]
 
         await env.change(ingress=None, autoscaling=None)
         await env.reaches(Phase.READY)
-        assert await env.children() == ["Deployment web", "Service web"]
+        assert await env.children() == CHILDREN

@@ -19,7 +19,6 @@ from konverge import (
     ObjectMeta,
     Result,
     Unstructured,
-    controller_for,
 )
 from konverge.errors import Invalid
 from konverge.k8s.core.v1 import ConfigMap, Namespace, Service, ServicePort, ServiceSpec
@@ -28,8 +27,7 @@ from konverge.objects import OwnerReference, to_wire
 from konverge.telemetry import configure_logging
 from konverge.testing.faults import status_response
 from konverge_operators.webapp.api import Phase, WebApp
-from konverge_operators.webapp.children import KINDS
-from konverge_operators.webapp.reconciler import WebAppReconciler
+from konverge_operators.webapp.reconciler import WebAppReconciler, workflow
 from webapps import WebAppEnvironment, webapp, webapp_environment
 
 CANARY = "c4n4ry-s3cr3t"
@@ -79,10 +77,7 @@ class Clumsy(WebAppReconciler):
 
 
 def controller_with(reconciler: WebAppReconciler) -> Controller[WebApp]:
-    builder = controller_for(WebApp)
-    for kind in (*KINDS, ConfigMap):
-        builder = builder.owns(kind)
-    return builder.build(reconciler)
+    return workflow.builder().owns(ConfigMap).build(reconciler)
 
 
 @pytest.mark.parametrize("format_", ["human", "json"])
@@ -166,8 +161,9 @@ async def test_an_application_cannot_refer_to_a_secret_of_another_namespace() ->
         document["spec"]["env"] = {"PASSWORD": {"valueFrom": reference}}
         with pytest.raises(Invalid, match=r"spec\.env\.PASSWORD"):
             await env.client.create(Unstructured(document))
-        document["spec"] |= {"env": {}, "envFrom": [reference], "namespace": "elsewhere"}
+        secret = {"name": "theirs", "namespace": "elsewhere", "optional": True}
+        document["spec"] |= {"env": {}, "envFrom": [{"secretRef": secret}], "namespace": "elsewhere"}
         await env.client.create(Unstructured(document))
         await env.reaches(Phase.READY)
         assert "elsewhere" not in str(to_wire(await env.deployment()))
-        assert await env.children() == ["Deployment web", "Service web"]
+        assert await env.children() == ["Deployment web", "PodDisruptionBudget web", "Service web"]

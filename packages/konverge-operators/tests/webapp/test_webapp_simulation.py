@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from konverge.k8s.apps.v1 import Deployment
 from konverge.manager import Operator
+from konverge.workflow import PhaseMetrics
 from konverge_cluster.testing import Simulation, simulate
 from konverge_operators.webapp.api import WebApp
-from konverge_operators.webapp.lifecycle import Lifecycle
 from konverge_operators.webapp.operator import operator
 from konverge_operators.webapp.reconciler import controllers
 from webapps import webapp
@@ -15,7 +15,10 @@ from webapps import webapp
 def new_operator() -> Operator:
     """Return the operator of a new process, with its webhooks and conversion."""
     return Operator(
-        name=operator.name, controllers=controllers(Lifecycle()), kinds=operator.kinds, webhooks=operator.webhooks
+        name=operator.name,
+        controllers=controllers(PhaseMetrics("webapp")),
+        kinds=operator.kinds,
+        webhooks=operator.webhooks,
     )
 
 

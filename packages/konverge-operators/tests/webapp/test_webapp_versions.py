@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from konverge.objects import ObjectMeta, encode, from_wire, to_wire
 from konverge.webhooks import Address, round_trip_changes
-from konverge_operators.webapp.api import WebApp, WebAppSpec, WebAppStatus
+from konverge_operators.webapp.api import MAX_REPLICAS, WebApp, WebAppSpec, WebAppStatus
 from konverge_operators.webapp.beta import WebAppV1Beta1, WebAppV1Beta1Spec, conversion
 from konverge_operators.webapp.operator import operator
 
@@ -22,7 +22,33 @@ resources = st.fixed_dictionaries({}, optional={"requests": amounts, "limits": a
 autoscaling = st.fixed_dictionaries(
     {"maxReplicas": st.integers(1, 9)}, optional={"minReplicas": st.integers(1, 9), "cpuPercent": st.integers(1, 99)}
 )
-ingress = st.fixed_dictionaries({"host": words}, optional={"path": texts, "className": texts})
+names = st.fixed_dictionaries({"name": words})
+probe = st.fixed_dictionaries(
+    {}, optional={"path": texts, "port": st.integers(1, 9), "periodSeconds": st.integers(1, 9)}
+)
+ingress = st.fixed_dictionaries(
+    {"host": words},
+    optional={
+        "path": texts,
+        "className": texts,
+        "annotations": maps,
+        "tls": st.fixed_dictionaries({}, optional={"secretName": words}),
+        "gateway": names,
+    },
+)
+added: dict[str, Any] = {
+    "progressDeadlineSeconds": st.integers(1, 9999),
+    "envFrom": st.lists(st.builds(lambda one: {"secretRef": one}, names), max_size=2),
+    "imagePullSecrets": st.lists(names, max_size=2),
+    "serviceAccountName": words,
+    "automountServiceAccountToken": st.booleans(),
+    "probes": st.fixed_dictionaries({}, optional={"readiness": probe, "liveness": probe, "startup": probe}),
+    "security": st.fixed_dictionaries({}, optional={"restricted": st.booleans(), "runAsUser": st.integers(1, 9)}),
+    "scheduling": st.fixed_dictionaries({}, optional={"nodeSelector": maps, "spreadBy": words}),
+    "strategy": st.fixed_dictionaries({}, optional={"maxSurge": st.one_of(st.integers(0, 9), st.just("5%"))}),
+    "monitoring": st.fixed_dictionaries({}, optional={"path": texts}),
+}
+"""The fields that v1beta1 does not have."""
 shared: dict[str, Any] = {
     "port": st.integers(1, 65535),
     "env": maps,
@@ -34,12 +60,14 @@ v1_specs = st.fixed_dictionaries(
     {"image": words},
     optional={
         **shared,
-        "replicas": st.integers(0, 1000),
+        "replicas": st.integers(0, MAX_REPLICAS),
         "ingress": ingress,
-        "progressDeadlineSeconds": st.integers(1, 9999),
+        **added,
     },
 )
-old_specs = st.fixed_dictionaries({"image": words}, optional={**shared, "size": st.integers(0, 1000), "host": words})
+old_specs = st.fixed_dictionaries(
+    {"image": words}, optional={**shared, "size": st.integers(0, MAX_REPLICAS), "host": words}
+)
 metadata = st.builds(lambda marks: ObjectMeta(name="web", namespace="shop", annotations=marks, labels=marks), maps)
 status = st.builds(WebAppStatus, available_replicas=st.integers(0, 9), last_error=texts)
 

@@ -121,7 +121,7 @@ class Checker:
 
     def _own_step(self, kind: type, schema: Mapping[str, Any]) -> Step | None:
         if kind is str:
-            return text_step(schema, self.format)
+            return text_step(schema, self.format if not self.types or "string" in self.types else "")
         if kind is int or kind is float:
             return number_step(schema, self.format, kind)
         return _list_step(self, schema) if kind is list else None

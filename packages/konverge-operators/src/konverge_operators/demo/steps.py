@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from konverge.client import Client, is_deployment_complete
+from konverge.client import Client, has_condition, is_deployment_complete
 from konverge.errors import Invalid, KonvergeError, NotFound
 from konverge.k8s.apps.v1 import Deployment, ReplicaSet
 from konverge.k8s.coordination.v1 import Lease
@@ -185,15 +185,15 @@ class Steps:
         return await self._until(f"{kind.__name__} {self._name} exists and the WebApp owns it", owned)
 
     async def _converged(self) -> None:
-        """Wait until the status reports Ready for the current generation, and the pods agree with it."""
+        """Wait until the condition Ready holds for the current generation, and the pods agree with it."""
 
         async def holds() -> bool:
             app = await self._client.get(self._context.kind, self._name)
-            reported = app.status.phase == "Ready" and app.status.observed_generation == app.metadata.generation
+            reported = has_condition("Ready")(app)  # as `kubectl wait --for=condition=Ready` waits
             images = [pod.spec.containers[0].image for pod in await self._client.list(Pod)]
             deployment = await self._client.get(Deployment, self._name)
             complete = images == [self._image] * self._count and is_deployment_complete()(deployment)
-            return complete and reported and app.status.available_replicas == self._count
+            return complete and reported and app.status.ready_replicas == self._count
 
         await self._until(f"the WebApp is Ready with {self._count} pods of {self._image} and no others", holds)
 

@@ -4,17 +4,35 @@
 |---|---|
 | `size` | `replicas`: renamed |
 | `host` | `ingress.host`: restructured; the other fields of `ingress` are stored in an annotation |
-| - | `progressDeadlineSeconds`: stored in the same annotation |
+| - | `progressDeadlineSeconds`, `envFrom`, `probes` and what else is new in v1: stored in the same annotation |
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from konverge import CustomResource, Meta, Model, Spec, field
 from konverge.schema import AGE, Column, Scale
 from konverge.webhooks import AnnotationValue, ConversionWebhook, Converter
-from konverge_operators.webapp.api import Autoscaling, IngressOptions, Resources, WebApp, WebAppSpec, WebAppStatus
+from konverge_operators.webapp.api import (
+    MAX_REPLICAS,
+    Autoscaling,
+    EnvFrom,
+    GatewayReference,
+    IngressOptions,
+    Monitoring,
+    Port,
+    Probes,
+    Resources,
+    Scheduling,
+    SecretReference,
+    Security,
+    Strategy,
+    Tls,
+    WebApp,
+    WebAppSpec,
+    WebAppStatus,
+)
 
 __all__ = ["WebAppV1Beta1", "WebAppV1Beta1Spec", "conversion"]
 
@@ -23,8 +41,8 @@ class WebAppV1Beta1Spec(Spec):
     """The desired state of the application."""
 
     image: Annotated[str, Meta(min_length=1)]
-    size: Annotated[int, Meta(ge=0, le=1000)] = 1
-    port: Annotated[int, Meta(ge=1, le=65535)] = 80
+    size: Annotated[int, Meta(ge=0, le=MAX_REPLICAS)] = 1
+    port: Port = 80
     env: dict[str, str] = field(default_factory=dict)
     resources: Resources | None = None
     host: Annotated[str, Meta(min_length=1)] | None = None
@@ -54,17 +72,36 @@ class WebAppV1Beta1(
     """A stateless web application, in its first version."""
 
 
-class _V1Fields(Model):
+class _V1Ingress(Model):
+    """The fields of the ingress that v1beta1 does not have."""
+
+    path: str | None = None
+    class_name: str | None = None
+    annotations: dict[str, str] | None = None
+    tls: Tls | None = None
+    gateway: GatewayReference | None = None
+
+
+class _V1Fields(_V1Ingress):
     """The fields of v1 that v1beta1 does not have."""
 
     progress_deadline_seconds: Annotated[int, Meta(ge=1)] | None = None
-    path: str | None = None
-    class_name: str | None = None
+    env_from: list[EnvFrom] | None = None
+    image_pull_secrets: list[SecretReference] | None = None
+    service_account_name: str | None = None
+    automount_service_account_token: bool | None = None
+    probes: Probes | None = None
+    security: Security | None = None
+    scheduling: Scheduling | None = None
+    strategy: Strategy | None = None
+    monitoring: Monitoring | None = None
 
 
 _V1_ANNOTATION = AnnotationValue("webapp.example.com/v1", _V1Fields)
-_DEADLINE = WebAppSpec(image="-").progress_deadline_seconds
-_PATH = IngressOptions(host="-").path
+_INGRESS_FIELDS = _V1Ingress.__struct_fields__
+_SPEC_FIELDS = tuple(name for name in _V1Fields.__struct_fields__ if name not in _INGRESS_FIELDS)
+_DEFAULT_SPEC = WebAppSpec(image="-")
+_DEFAULT_INGRESS = IngressOptions(host="-")
 
 
 def _up(old: WebAppV1Beta1) -> WebApp:
@@ -72,8 +109,8 @@ def _up(old: WebAppV1Beta1) -> WebApp:
     spec = old.spec
     ingress = None
     if spec.host is not None:
-        path = _PATH if stored.path is None else stored.path
-        ingress = IngressOptions(host=spec.host, path=path, class_name=stored.class_name)
+        ingress = IngressOptions(host=spec.host)
+        _restore(ingress, stored, _INGRESS_FIELDS)
     new_spec = WebAppSpec(
         image=spec.image,
         replicas=spec.size,
@@ -83,8 +120,8 @@ def _up(old: WebAppV1Beta1) -> WebApp:
         ingress=ingress,
         autoscaling=spec.autoscaling,
         rollback=spec.rollback,
-        progress_deadline_seconds=stored.progress_deadline_seconds or _DEADLINE,
     )
+    _restore(new_spec, stored, _SPEC_FIELDS)
     return WebApp(metadata=old.metadata, spec=new_spec, status=old.status)
 
 
@@ -101,19 +138,24 @@ def _down(new: WebApp) -> WebAppV1Beta1:
         rollback=spec.rollback,
     )
     old = WebAppV1Beta1(metadata=new.metadata, spec=old_spec, status=new.status)
-    _V1_ANNOTATION.put(old, _v1_fields(spec, ingress))
+    fields = _changed(spec, _DEFAULT_SPEC, _SPEC_FIELDS)
+    if ingress is not None:
+        fields |= _changed(ingress, _DEFAULT_INGRESS, _INGRESS_FIELDS)
+    _V1_ANNOTATION.put(old, _V1Fields(**fields) if fields else None)
     return old
 
 
-def _v1_fields(spec: WebAppSpec, ingress: IngressOptions | None) -> _V1Fields | None:
-    """Return the fields that `_up` could not restore without the annotation; None if there are none."""
-    fields = _V1Fields()
-    if spec.progress_deadline_seconds != _DEADLINE:
-        fields.progress_deadline_seconds = spec.progress_deadline_seconds
-    if ingress is not None:
-        fields.path = ingress.path if ingress.path != _PATH else None
-        fields.class_name = ingress.class_name
-    return fields if fields != _V1Fields() else None
+def _restore(part: Spec, stored: _V1Fields, names: tuple[str, ...]) -> None:
+    for name in names:
+        value = getattr(stored, name)
+        if value is not None:
+            setattr(part, name, value)
+
+
+def _changed(part: Spec, default: Spec, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the fields that `_up` could not restore without the annotation."""
+    values = {name: getattr(part, name) for name in names}
+    return {name: value for name, value in values.items() if value != getattr(default, name)}
 
 
 conversion = ConversionWebhook(WebApp, Converter(WebAppV1Beta1, WebApp, _up, _down))

@@ -2,66 +2,47 @@
 
 from __future__ import annotations
 
-from konverge import ObjectMeta
-from konverge.k8s.apps.v1 import Deployment, DeploymentSpec
-from konverge.k8s.autoscaling.v2 import (
-    CrossVersionObjectReference,
-    HorizontalPodAutoscaler,
-    HorizontalPodAutoscalerSpec,
-    MetricSpec,
-    MetricTarget,
-    ResourceMetricSource,
-)
-from konverge.k8s.core.v1 import (
-    Container,
-    ContainerPort,
-    EnvVar,
-    PodSpec,
-    PodTemplateSpec,
-    ResourceRequirements,
-    Service,
-    ServicePort,
-    ServiceSpec,
-)
-from konverge.k8s.meta.v1 import LabelSelector
-from konverge.k8s.networking.v1 import (
-    HTTPIngressPath,
-    HTTPIngressRuleValue,
-    Ingress,
-    IngressBackend,
-    IngressRule,
-    IngressServiceBackend,
-    IngressSpec,
-    ServiceBackendPort,
-)
-from konverge_operators.webapp.api import Autoscaling, IngressOptions, Resources, WebApp
+from typing import Any
+
+from konverge.k8s.apps.v1 import Deployment
+from konverge.k8s.autoscaling.v2 import HorizontalPodAutoscaler
+from konverge.k8s.core.v1 import Service
+from konverge.k8s.networking.v1 import Ingress
+from konverge.k8s.policy.v1 import PodDisruptionBudget
+from konverge.objects import Kind, Unstructured, to_wire
+from konverge_operators.manifests import Json, child, disruption_budget, pod_spec
+from konverge_operators.webapp.api import Autoscaling, IngressOptions, Monitoring, Probe, Resources, WebApp
 
 __all__ = [
     "CONTAINER",
+    "HTTP_ROUTE",
     "KINDS",
+    "POD_MONITOR",
     "autoscaler_for",
+    "budget_for",
     "deployment_for",
+    "http_route_for",
     "ingress_for",
     "initial_replicas",
     "labels_of",
+    "pod_monitor_for",
     "selector_of",
     "service_for",
 ]
 
 CONTAINER = "web"
 _PORT = "http"
+_DRAIN_SECONDS = 5  # until no Service sends requests to a pod that is being deleted
 
-KINDS = (Ingress, HorizontalPodAutoscaler, Service, Deployment)
-"""The kinds of the children, in the order in which `finalize` deletes them: senders of requests first."""
+HTTP_ROUTE = Kind("gateway.networking.k8s.io", "v1", "HTTPRoute", "httproutes")
+POD_MONITOR = Kind("monitoring.coreos.com", "v1", "PodMonitor", "podmonitors")
+KINDS = (Ingress, HorizontalPodAutoscaler, Service, PodDisruptionBudget, Deployment)
+"""The kinds of children that every server has, in the order in which they are deleted: senders of requests first."""
 
 
 def labels_of(app: WebApp) -> dict[str, str]:
     """Return the labels of all children of an application."""
-    return {
-        "app.kubernetes.io/name": "webapp",
-        "app.kubernetes.io/instance": app.name,
-        "app.kubernetes.io/managed-by": "webapp-operator",
-    }
+    return {**selector_of(app), "app.kubernetes.io/managed-by": "webapp-operator"}
 
 
 def selector_of(app: WebApp) -> dict[str, str]:
@@ -75,64 +56,152 @@ def initial_replicas(app: WebApp, scaling: Autoscaling) -> int:
     return max(scaling.min_replicas, min(start, scaling.max_replicas))
 
 
-def deployment_for(app: WebApp, *, image: str, replicas: int | None) -> Deployment:
-    """Return the Deployment; with `replicas` None it does not set the field, which then belongs to the autoscaler."""
-    pod = PodTemplateSpec(metadata=ObjectMeta(labels=labels_of(app)), spec=PodSpec(containers=[_container(app, image)]))
-    return Deployment(
-        metadata=_metadata(app),
-        spec=DeploymentSpec(
-            replicas=replicas,
-            selector=LabelSelector(match_labels=selector_of(app)),
-            template=pod,
-            progress_deadline_seconds=app.spec.progress_deadline_seconds,
-        ),
-    )
+def deployment_for(
+    app: WebApp, *, image: str, replicas: int | None, annotations: dict[str, str] | None = None
+) -> Deployment:
+    """Return the Deployment; with `replicas` None it does not set the field, which then belongs to the autoscaler.
+
+    `annotations` are those of the pods.
+    """
+    metadata: Json = {"labels": labels_of(app), **({"annotations": annotations} if annotations else {})}
+    spec: Json = {
+        "paused": False,
+        "progressDeadlineSeconds": app.spec.progress_deadline_seconds,
+        "strategy": _strategy(app),
+        "selector": {"matchLabels": selector_of(app)},
+        "template": {"metadata": metadata, "spec": _pods(app, image)},
+        **({} if replicas is None else {"replicas": replicas}),
+    }
+    return child(Deployment, app.name, labels_of(app), spec=spec)
 
 
-def service_for(app: WebApp) -> Service:
+def service_for(app: WebApp, annotations: dict[str, str] | None = None) -> Service:
     """Return the Service of the pods."""
-    port = ServicePort(name=_PORT, port=app.spec.port, target_port=_PORT)
-    return Service(metadata=_metadata(app), spec=ServiceSpec(selector=selector_of(app), ports=[port]))
+    ports = [{"name": _PORT, "port": app.spec.port, "targetPort": _PORT}]
+    return child(Service, app.name, labels_of(app), annotations, spec={"selector": selector_of(app), "ports": ports})
 
 
-def ingress_for(app: WebApp, options: IngressOptions) -> Ingress:
-    """Return the Ingress that routes requests to the Service."""
-    service = IngressServiceBackend(name=app.name, port=ServiceBackendPort(name=_PORT))
-    path = HTTPIngressPath(path=options.path, path_type="Prefix", backend=IngressBackend(service=service))
-    rule = IngressRule(host=options.host, http=HTTPIngressRuleValue(paths=[path]))
-    return Ingress(metadata=_metadata(app), spec=IngressSpec(ingress_class_name=options.class_name, rules=[rule]))
+def budget_for(app: WebApp) -> PodDisruptionBudget:
+    """Return the budget that lets one pod at a time be evicted."""
+    return child(PodDisruptionBudget, app.name, labels_of(app), spec=disruption_budget(selector_of(app)))
 
 
 def autoscaler_for(app: WebApp, scaling: Autoscaling) -> HorizontalPodAutoscaler:
     """Return the autoscaler of the Deployment."""
-    target = MetricTarget(type="Utilization", average_utilization=scaling.cpu_percent)
-    return HorizontalPodAutoscaler(
-        metadata=_metadata(app),
-        spec=HorizontalPodAutoscalerSpec(
-            scale_target_ref=CrossVersionObjectReference(api_version="apps/v1", kind="Deployment", name=app.name),
-            min_replicas=scaling.min_replicas,
-            max_replicas=scaling.max_replicas,
-            metrics=[MetricSpec(type="Resource", resource=ResourceMetricSource(name="cpu", target=target))],
-        ),
-    )
+    target = {"type": "Utilization", "averageUtilization": scaling.cpu_percent}
+    spec = {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": app.name},
+        "minReplicas": scaling.min_replicas,
+        "maxReplicas": scaling.max_replicas,
+        "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": target}}],
+    }
+    return child(HorizontalPodAutoscaler, app.name, labels_of(app), spec=spec)
 
 
-def _metadata(app: WebApp) -> ObjectMeta:
-    return ObjectMeta(name=app.name, namespace=app.namespace, labels=labels_of(app))
+def ingress_for(app: WebApp, options: IngressOptions) -> Ingress:
+    """Return the Ingress that routes requests to the Service."""
+    backend = {"service": {"name": app.name, "port": {"name": _PORT}}}
+    path = {"path": options.path, "pathType": "Prefix", "backend": backend}
+    spec: Json = {"rules": [{"host": options.host, "http": {"paths": [path]}}]}
+    if options.class_name is not None:
+        spec["ingressClassName"] = options.class_name
+    if options.tls is not None:
+        spec["tls"] = [{"hosts": [options.host], "secretName": options.tls.secret_name or f"{app.name}-tls"}]
+    return child(Ingress, app.name, labels_of(app), options.annotations, spec=spec)
 
 
-def _container(app: WebApp, image: str) -> Container:
-    spec = app.spec.resources or Resources()
-    # Users may write quantities as numbers; the children have strings.
-    resources = ResourceRequirements(requests=_strings(spec.requests), limits=_strings(spec.limits))
-    return Container(
-        name=CONTAINER,
-        image=image,
-        ports=[ContainerPort(name=_PORT, container_port=app.spec.port)],
-        env=[EnvVar(name=name, value=value) for name, value in sorted(app.spec.env.items())],
-        resources=resources if app.spec.resources is not None else None,
-    )
+def http_route_for(app: WebApp, options: IngressOptions) -> Unstructured:
+    """Return the HTTPRoute that attaches the Service to a Gateway."""
+    rule = {
+        "matches": [{"path": {"type": "PathPrefix", "value": options.path}}],
+        "backendRefs": [{"name": app.name, "port": app.spec.port}],
+    }
+    spec = {"parentRefs": [to_wire(options.gateway)], "hostnames": [options.host], "rules": [rule]}
+    return _unstructured(app, HTTP_ROUTE, spec, options.annotations)
 
 
-def _strings(quantities: dict[str, str]) -> dict[str, str]:
-    return {name: str(quantity) for name, quantity in quantities.items()}
+def pod_monitor_for(app: WebApp, monitoring: Monitoring) -> Unstructured:
+    """Return the PodMonitor of the pods."""
+    endpoint = {"port": _PORT, "path": monitoring.path, "interval": monitoring.interval}
+    spec = {"selector": {"matchLabels": selector_of(app)}, "podMetricsEndpoints": [endpoint]}
+    return _unstructured(app, POD_MONITOR, spec)
+
+
+def _unstructured(app: WebApp, kind: Kind, spec: Json, annotations: dict[str, str] | None = None) -> Unstructured:
+    metadata: Json = {"name": app.name, "labels": labels_of(app)}
+    if annotations:
+        metadata["annotations"] = annotations
+    return Unstructured(apiVersion=kind.api_version, kind=kind.kind, metadata=metadata, spec=spec)
+
+
+# Pods
+
+
+def _pods(app: WebApp, image: str) -> Json:
+    spec, scheduling = app.spec, app.spec.scheduling
+    security, container = spec.security, _container(app, image)
+    pods = pod_spec(container, selector_of(app), user=security.run_as_user)
+    pods["automountServiceAccountToken"] = spec.automount_service_account_token
+    pods["topologySpreadConstraints"][0]["topologyKey"] = scheduling.spread_by
+    pods["containers"][0]["securityContext"]["readOnlyRootFilesystem"] = security.read_only_root_filesystem
+    if not security.restricted:
+        pods["securityContext"], pods["containers"] = {}, [container]
+        del pods["volumes"]
+    optional: Json = {
+        "imagePullSecrets": [{"name": one.name} for one in spec.image_pull_secrets],
+        "serviceAccountName": spec.service_account_name,
+        "nodeSelector": dict(scheduling.node_selector),
+        "tolerations": [to_wire(one) for one in scheduling.tolerations],
+        "priorityClassName": scheduling.priority_class_name,
+    }
+    return {**pods, **{name: value for name, value in optional.items() if value}}
+
+
+def _container(app: WebApp, image: str) -> Json:
+    spec, probes = app.spec, app.spec.probes
+    container: Json = {
+        "name": CONTAINER,
+        "image": image,
+        "ports": [{"name": _PORT, "containerPort": spec.port}],
+        "readinessProbe": _probe(probes.readiness),
+        "lifecycle": {"preStop": {"sleep": {"seconds": _DRAIN_SECONDS}}},
+    }
+    if spec.env:
+        container["env"] = [{"name": name, "value": value} for name, value in sorted(spec.env.items())]
+    if spec.env_from:
+        container["envFrom"] = [to_wire(one) for one in spec.env_from]
+    if spec.resources is not None:
+        container["resources"] = _resources(spec.resources)
+    for name, probe in (("livenessProbe", probes.liveness), ("startupProbe", probes.startup)):
+        if probe is not None:
+            container[name] = _probe(probe)
+    return container
+
+
+def _probe(probe: Probe) -> Json:
+    port: Any = probe.port or _PORT
+    action: Json = {"tcpSocket": {"port": port}}
+    if probe.path is not None:
+        action = {"httpGet": {"path": probe.path, "port": port}}
+    if probe.initial_delay_seconds:
+        action["initialDelaySeconds"] = probe.initial_delay_seconds
+    return {
+        **action,
+        "periodSeconds": probe.period_seconds,
+        "timeoutSeconds": probe.timeout_seconds,
+        "failureThreshold": probe.failure_threshold,
+    }
+
+
+def _resources(resources: Resources) -> Json:
+    """Return the resources; users may write quantities as numbers, the children have strings."""
+    parts = {"requests": resources.requests, "limits": resources.limits}
+    return {part: {name: str(value) for name, value in values.items()} for part, values in parts.items() if values}
+
+
+def _strategy(app: WebApp) -> Json:
+    strategy = app.spec.strategy
+    if strategy.type == "Recreate":
+        return {"type": "Recreate"}
+    limits = {"maxUnavailable": strategy.max_unavailable, "maxSurge": strategy.max_surge}
+    return {"type": "RollingUpdate", "rollingUpdate": limits}

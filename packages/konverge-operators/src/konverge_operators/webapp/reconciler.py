@@ -1,7 +1,6 @@
-"""The reconciler of WebApp: it manages a Deployment, a Service and, if requested, an Ingress and an autoscaler.
+"""The reconciler of WebApp: a workflow of the application itself, its route and its monitoring.
 
-One reconcile applies all children, prunes those that are no longer requested, observes the Deployment and writes the
-status. The order matters in two places:
+The order matters in two places:
 
 1. Ownership of `replicas` is handed over before the field is omitted, and an autoscaler is deleted before `replicas`
    is set again. So at every moment exactly one party sets the number.
@@ -11,171 +10,274 @@ status. The order matters in two places:
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
+from typing import Any, TypeAlias
 
-from konverge import (
-    ApiError,
-    Conflict,
-    Context,
-    Controller,
-    Key,
-    KonvergeError,
-    Reconciler,
-    Resource,
-    Result,
-    TerminalError,
-    controller_for,
-)
-from konverge.errors import WriteRefused
+from konverge import ApiError, Context, Controller, Key, KonvergeError, Result, TerminalError
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.autoscaling.v2 import HorizontalPodAutoscaler
+from konverge.k8s.core.v1 import Service
 from konverge.k8s.networking.v1 import Ingress
-from konverge_operators.webapp.api import WebApp
-from konverge_operators.webapp.children import (
-    KINDS,
-    autoscaler_for,
-    deployment_for,
-    ingress_for,
-    initial_replicas,
-    service_for,
+from konverge.objects import AnyObject
+from konverge.workflow import (
+    Component,
+    Configuration,
+    PhaseMetrics,
+    Waiting,
+    Workflow,
+    WorkflowReconciler,
+    WorkflowState,
 )
-from konverge_operators.webapp.facts import Facts, facts_of, image_to_run, needs_rollback
-from konverge_operators.webapp.lifecycle import Lifecycle
+from konverge_operators.webapp import children
+from konverge_operators.webapp.api import Phase, WebApp
+from konverge_operators.webapp.phases import (
+    PROGRESSING,
+    application_status,
+    derive_phase,
+    has_failed,
+    image_to_run,
+    phases,
+    rollout_of,
+)
 from konverge_operators.webapp.rules import find_violations
-from konverge_operators.webapp.status import Observed, set_status
 
-__all__ = ["FINALIZER", "RESYNC_INTERVAL", "OwnershipConflict", "WebAppReconciler", "controllers"]
+__all__ = ["FINALIZER", "OwnershipConflict", "WebAppReconciler", "controllers", "workflow"]
 
 FINALIZER = "example.com/webapp"
-RESYNC_INTERVAL = 30.0
-"""Seconds after a reconcile until the next one, with or without an event."""
+
+Versions: TypeAlias = tuple[object, ...]
 
 _AUTOSCALER = "webapp-autoscaling"
-_DEGRADED_AFTER = 3
-"""Failed attempts after which an error that may be temporary changes the phase."""
-_FINALIZE_RETRY = 5.0
+_RESTARTED = "kubectl.kubernetes.io/restartedAt"
+_REPORTED_FIELDS = 5
 
 
 class OwnershipConflict(KonvergeError):
     """An object with the name of a child exists, and this WebApp does not own it."""
 
 
-class WebAppReconciler(Reconciler[WebApp]):
-    """Keeps the children as the spec requires, and reports their state in the status."""
+# Components
+
+
+async def _application(app: WebApp, ctx: Context) -> list[AnyObject]:
+    """Return the Deployment, the Service, the budget and the autoscaler."""
+    if violations := find_violations(app):
+        raise TerminalError("; ".join(map(str, violations)))
+    scaling, monitoring = app.spec.autoscaling, app.spec.monitoring
+    if scaling is None:
+        await ctx.prune(HorizontalPodAutoscaler)
+    scraped = monitoring is not None and not ctx.is_served(children.POD_MONITOR)
+    service = children.service_for(app, _scrape_annotations(app) if scraped else None)
+    objects: list[AnyObject] = [service, children.budget_for(app)]
+    if scaling is not None:
+        objects.append(children.autoscaler_for(app, scaling))
+    deployment = children.deployment_for(
+        app, image=image_to_run(app), replicas=None, annotations=await configuration.annotations(app, ctx)
+    )
+    await _refuse_foreign(app, ctx, deployment, *objects)
+    deployment.spec.replicas = await _replicas(app, ctx)
+    return [deployment, *objects]
+
+
+async def _replicas(app: WebApp, ctx: Context) -> int | None:
+    """Return the replicas to apply; None when they belong to the autoscaler."""
+    scaling = app.spec.autoscaling
+    if scaling is None:
+        return app.spec.replicas
+    existing = await ctx.get(Deployment, app.name)
+    if existing is None:
+        return children.initial_replicas(app, scaling)
+    await ctx.hand_over(existing, ".spec.replicas", to=_AUTOSCALER)
+    return None
+
+
+def _scrape_annotations(app: WebApp) -> dict[str, str]:
+    """Return the annotations for a Prometheus without its operator."""
+    path = app.spec.monitoring.path if app.spec.monitoring is not None else ""
+    values = {"scrape": "true", "port": str(app.spec.port), "path": path}
+    return {f"prometheus.io/{name}": value for name, value in values.items()}
+
+
+async def _route(app: WebApp, ctx: Context) -> list[AnyObject]:
+    """Return the Ingress or the HTTPRoute."""
+    options = app.spec.ingress
+    assert options is not None
+    if options.gateway is None:
+        route: AnyObject = children.ingress_for(app, options)
+    elif ctx.is_served(children.HTTP_ROUTE):
+        route = children.http_route_for(app, options)
+    else:
+        raise Waiting("GatewayNotInstalled", "spec.ingress.gateway needs the Gateway API: install its CRDs")
+    await _refuse_foreign(app, ctx, route)
+    return [route]
+
+
+async def _monitoring(app: WebApp, ctx: Context) -> list[AnyObject]:
+    """Return the PodMonitor, where the Prometheus operator is installed."""
+    options = app.spec.monitoring
+    assert options is not None
+    if not ctx.is_served(children.POD_MONITOR):
+        return []
+    monitor = children.pod_monitor_for(app, options)
+    await _refuse_foreign(app, ctx, monitor)
+    return [monitor]
+
+
+async def _refuse_foreign(app: WebApp, ctx: Context, *desired: AnyObject) -> None:
+    """Refuse to adopt an object that somebody else created: it would be deleted together with the WebApp."""
+    optional = {kind.kind: kind for kind in (children.HTTP_ROUTE, children.POD_MONITOR)}
+    for obj in desired:
+        kind: Any = optional.get(obj.kind, type(obj))
+        found = await ctx.get(kind, app.name)
+        if found is not None and found.uid not in [one.uid for one in ctx.owned(kind)]:
+            raise OwnershipConflict(
+                f"{obj.kind} {app.key} already exists and this WebApp does not own it (delete or rename one)"
+            )
+
+
+configuration: Configuration[WebApp] = Configuration(
+    config_maps=lambda app: [one.config_map_ref.name for one in app.spec.env_from if one.config_map_ref is not None],
+    secrets=lambda app: [one.secret_ref.name for one in app.spec.env_from if one.secret_ref is not None],
+)
+
+workflow: Workflow[WebApp] = Workflow(
+    kind=WebApp,
+    components=(
+        Component(
+            "application",
+            _application,
+            kinds=tuple(kind for kind in children.KINDS if kind is not Ingress),
+            readiness=application_status,
+            propagation="Background",
+        ),
+        Component(
+            "route",
+            _route,
+            kinds=(Ingress,),
+            optional_kinds=(children.HTTP_ROUTE,),
+            needs=("application",),
+            enabled=lambda app: app.spec.ingress is not None,
+            propagation="Background",
+        ),
+        Component(
+            "monitoring",
+            _monitoring,
+            kinds=(),
+            optional_kinds=(children.POD_MONITOR,),
+            needs=("application",),
+            enabled=lambda app: app.spec.monitoring is not None,
+            propagation="Background",
+        ),
+    ),
+    phases=phases,
+    configuration=configuration,
+)
+
+
+class WebAppReconciler(WorkflowReconciler[WebApp]):
+    """Reconciles WebApps by their workflow; rolls back failed images, and reports fields that others set."""
 
     finalizer = FINALIZER
+    workflow = workflow
 
-    def __init__(self, lifecycle: Lifecycle | None = None) -> None:
-        self.lifecycle = lifecycle or Lifecycle()
+    def __init__(self, metrics: PhaseMetrics | None = None) -> None:
+        super().__init__(metrics)
+        self._compared: dict[Key, Versions] = {}
 
-    async def reconcile(self, app: WebApp, ctx: Context) -> Result:
+    async def reconcile(self, app: WebApp, ctx: Context, /) -> Result:
+        if not app.status.conditions:
+            ctx.condition(app, "Ready", False, reason="Created", message="the WebApp is not reconciled yet")
+            app = await ctx.update_status(app)
+        deployment = await ctx.get(Deployment, app.name)
+        compared = None
+        if deployment is not None:
+            app = await self._roll_back(app, ctx, deployment)
+            compared = await self._report_foreign_fields(app, ctx, deployment)
         try:
-            if violations := find_violations(app):
-                raise TerminalError("; ".join(map(str, violations)))
-            deployment = await self._apply_children(app, ctx)
-            facts = facts_of(app, deployment)
-            if needs_rollback(app, facts):
-                app = await self._record_failed_image(app, ctx, facts)
-                deployment = await self._apply_deployment(app, ctx)
-            await self._update_status(app, ctx, Observed(facts_of(app, deployment), deployment))
-        except (Conflict, WriteRefused, asyncio.CancelledError):
-            raise  # not a failure of this application: a newer version exists, or this process is no longer the leader
-        except Exception as error:
+            result = await super().reconcile(app, ctx)
+        except KonvergeError as error:
             if _is_namespace_terminating(error):
-                return Result.requeue(after=RESYNC_INTERVAL, reason="the namespace is being deleted")
-            await self._report_error(app, ctx, error)
+                return Result.requeue(after=workflow.ready_interval, reason="the namespace is being deleted")
             raise
-        return Result.requeue(after=RESYNC_INTERVAL)
+        if compared is not None:
+            self._compared[app.key] = compared  # only now the status is written
+        return result
 
-    async def finalize(self, app: WebApp, ctx: Context) -> Result:
-        """Delete the children: first those that send requests, then those that serve them."""
-        await self._update_status(app, ctx, Observed(Facts(terminating=True)))
-        for kind in KINDS:
-            for child in ctx.owned(kind):
-                if child.metadata.deletion_timestamp is None:
-                    await ctx.delete(child, propagation="Background")
-        if remaining := sum(len(ctx.owned(kind)) for kind in KINDS):
-            return Result.requeue(after=_FINALIZE_RETRY, reason=f"{remaining} children still exist")
-        ctx.event("Deleted", "all children are deleted", action="Finalize")
-        return Result.done()
+    async def finalize(self, app: WebApp, ctx: Context, /) -> Result:
+        result = await super().finalize(app, ctx)
+        if result == Result.done():
+            ctx.event("Deleted", "all children are deleted", action="Finalize")
+        return result
 
     def gone(self, key: Key) -> None:
-        self.lifecycle.forget(key)
+        super().gone(key)
+        self._compared.pop(key, None)
 
-    # Children
+    def observe(self, app: WebApp, ctx: Context, state: WorkflowState, /) -> None:
+        """Set the counts, the conditions of a Deployment, and what is remembered of a ready application."""
+        status, derived = app.status, derive_phase(app, state)
+        status.selector = ",".join(f"{name}={value}" for name, value in children.selector_of(app).items())
+        if "application" in state and state["application"].objects:
+            rollout = rollout_of(app, state["application"])
+            status.replicas, status.ready_replicas = rollout.replicas, rollout.ready
+            status.available_replicas = rollout.available
+            reason = "EnoughReplicas" if rollout.is_available else "TooFewReplicas"
+            ctx.condition(app, "Available", rollout.is_available, reason=reason, message=rollout.message)
+            if status.phase is Phase.READY:
+                status.last_good_image, status.last_good_replicas = rollout.image, rollout.desired
+        else:
+            ctx.condition(app, "Available", False, reason=derived.reason, message=derived.message)
+        if status.failed_image != app.spec.image or not app.spec.rollback:
+            status.failed_image = ""
+        ctx.condition(app, "Progressing", status.phase in PROGRESSING, reason=derived.reason, message=derived.message)
+        degraded = status.phase is Phase.DEGRADED
+        ctx.condition(app, "Degraded", degraded, reason=derived.reason, message=derived.message)
+        status.conditions.sort(key=lambda condition: condition.type)  # whatever happened first
 
-    async def _apply_children(self, app: WebApp, ctx: Context) -> Deployment:
-        """Apply every requested child, and prune the others."""
-        await self._check_ownership(app, ctx)
-        if app.spec.autoscaling is None:
-            await ctx.prune(HorizontalPodAutoscaler)
-        deployment = await self._apply_deployment(app, ctx)
-        await ctx.apply(service_for(app))
-        if app.spec.ingress is not None:
-            await ctx.apply(ingress_for(app, app.spec.ingress))
-        if app.spec.autoscaling is not None:
-            await ctx.apply(autoscaler_for(app, app.spec.autoscaling))
-        await ctx.prune(*KINDS)
-        return deployment
-
-    async def _apply_deployment(self, app: WebApp, ctx: Context) -> Deployment:
-        scaling = app.spec.autoscaling
-        replicas: int | None = app.spec.replicas
-        if scaling is not None:
-            existing = await ctx.get(Deployment, app.name)
-            replicas = initial_replicas(app, scaling) if existing is None else None
-            if existing is not None:
-                await ctx.hand_over(existing, ".spec.replicas", to=_AUTOSCALER)
-        return await ctx.apply(deployment_for(app, image=image_to_run(app), replicas=replicas))
-
-    async def _check_ownership(self, app: WebApp, ctx: Context) -> None:
-        """Refuse to adopt an object that somebody else created: it would be deleted together with the WebApp."""
-        requested: dict[type[Resource], bool] = {
-            Ingress: app.spec.ingress is not None,
-            HorizontalPodAutoscaler: app.spec.autoscaling is not None,
-        }
-        for kind in KINDS:
-            found = await ctx.get(kind, app.name) if requested.get(kind, True) else None
-            owners = found.metadata.owner_references or () if found is not None else ()
-            if found is not None and app.uid not in [owner.uid for owner in owners]:
-                raise OwnershipConflict(
-                    f"{kind.__name__} {app.key} already exists and this WebApp does not own it (delete or rename one)"
-                )
-
-    async def _record_failed_image(self, app: WebApp, ctx: Context, facts: Facts) -> WebApp:
-        good = app.status.last_good_image
-        app.status.failed_image = facts.image
+    async def _roll_back(self, app: WebApp, ctx: Context, deployment: Deployment) -> WebApp:
+        """Record an image that failed, if there is a good one; return the application as it is stored then."""
+        good, image = app.status.last_good_image, app.spec.image
+        applied = app.status.observed_generation == app.metadata.generation
+        if not (app.spec.rollback and applied and good and good != image and has_failed(app, deployment)):
+            return app
+        app.status.failed_image = image
         app = await ctx.update_status(app)
-        message = f"{facts.image} does not become ready, rolling back to {good}"
+        message = f"{image} does not become ready, rolling back to {good}"
         ctx.event("RolledBack", message, warning=True, action="RollBack")
         return app
 
-    # Status
+    async def _report_foreign_fields(self, app: WebApp, ctx: Context, deployment: Deployment) -> Versions:
+        """Set the condition ForeignFields, if the children have changed since; return the versions that it is about."""
+        service = await ctx.get(Service, app.name)
+        version = service.metadata.resource_version if service is not None else ""
+        compared = (app.metadata.generation, deployment.uid, deployment.metadata.generation, version)
+        if self._compared.get(app.key) == compared:
+            return compared
+        found = [
+            f"{child.kind} {field.path} by {field.manager}"
+            for child in (deployment, service)
+            if child is not None
+            for field in await ctx.foreign_fields(child)
+            if not field.shared and _changes_behavior(app, field.path)
+        ]
+        reason = "ForeignFields" if found else "NoForeignFields"
+        more = f" and {len(found) - _REPORTED_FIELDS} more" if len(found) > _REPORTED_FIELDS else ""
+        message = ", ".join(found[:_REPORTED_FIELDS]) + more
+        ctx.condition(app, "ForeignFields", bool(found), reason=reason, message=message)
+        return compared
 
-    async def _update_status(self, app: WebApp, ctx: Context, observed: Observed) -> None:
-        set_status(app, ctx, observed, self.lifecycle)
-        app.status.last_error, app.status.retry_count = "", 0
-        await ctx.update_status(app)
 
-    async def _report_error(self, app: WebApp, ctx: Context, error: Exception) -> None:
-        """Write the error into the status. A temporary error changes the phase only after several attempts."""
-        terminal = isinstance(error, TerminalError)
-        if terminal or ctx.attempt >= _DEGRADED_AFTER:
-            reason = "InvalidSpec" if terminal else "ReconcileFailed"
-            set_status(app, ctx, Observed(Facts(failure=(reason, str(error)))), self.lifecycle)
-        app.status.last_error, app.status.retry_count = str(error), 0 if terminal else ctx.attempt
-        with suppress(KonvergeError):  # the caller raises the original error, which matters more
-            await ctx.update_status(app)
+def _changes_behavior(app: WebApp, path: str) -> bool:
+    if path == ".spec.replicas":
+        return app.spec.autoscaling is None
+    return path.startswith(".spec.") and _RESTARTED not in path
 
 
-def _is_namespace_terminating(error: Exception) -> bool:
-    return isinstance(error, ApiError) and any(cause.reason == "NamespaceTerminating" for cause in error.causes)
+def _is_namespace_terminating(error: BaseException) -> bool:
+    found = error if isinstance(error, ApiError) else error.__cause__
+    return isinstance(found, ApiError) and any(cause.reason == "NamespaceTerminating" for cause in found.causes)
 
 
-def controllers(lifecycle: Lifecycle | None = None) -> tuple[Controller[WebApp], ...]:
+def controllers(metrics: PhaseMetrics | None = None) -> tuple[Controller[WebApp], ...]:
     """Return the controllers of this operator."""
-    builder = controller_for(WebApp)
-    for kind in reversed(KINDS):
-        builder = builder.owns(kind)
-    return (builder.build(WebAppReconciler(lifecycle)),)
+    builder = workflow.builder().needs(Deployment, "get").needs(Service, "get")
+    return (builder.build(WebAppReconciler(metrics)),)

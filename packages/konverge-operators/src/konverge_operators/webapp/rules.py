@@ -14,9 +14,8 @@ from konverge import Quantity
 from konverge.objects.names import dns_subdomain_errors, rfc1035_label_errors
 from konverge_operators.webapp.api import Autoscaling, Resources, WebApp
 
-__all__ = ["MAX_REPLICAS", "Violation", "find_violations", "repository_of"]
+__all__ = ["Violation", "find_violations", "repository_of"]
 
-MAX_REPLICAS = 100
 _VARIABLE = re.compile(r"[A-Za-z_.-][A-Za-z0-9_.-]*")
 
 
@@ -32,7 +31,7 @@ class Violation(NamedTuple):
 
 def find_violations(app: WebApp) -> list[Violation]:
     """Return every violation of a rule."""
-    return [*_check_name(app.name), *_check_image(app.spec.image), *_check_size(app), *_check_options(app)]
+    return [*_check_name(app.name), *_check_image(app.spec.image), *_check_options(app)]
 
 
 def repository_of(image: str) -> str:
@@ -59,17 +58,7 @@ def _check_image(image: str) -> Iterator[Violation]:
         yield Violation(".spec.image", "the tag 'latest' is mutable: use a version tag")
 
 
-def _check_size(app: WebApp) -> Iterator[Violation]:
-    if app.spec.replicas > MAX_REPLICAS:
-        yield Violation(".spec.replicas", f"{app.spec.replicas} replicas are more than the {MAX_REPLICAS} allowed")
-    if app.spec.autoscaling is not None:
-        yield from _check_autoscaling(app.spec.autoscaling)
-
-
 def _check_autoscaling(scaling: Autoscaling) -> Iterator[Violation]:
-    if scaling.max_replicas > MAX_REPLICAS:
-        message = f"{scaling.max_replicas} replicas are more than the {MAX_REPLICAS} allowed"
-        yield Violation(".spec.autoscaling.maxReplicas", message)
     if scaling.min_replicas > scaling.max_replicas:
         message = f"minReplicas {scaling.min_replicas} is greater than maxReplicas {scaling.max_replicas}"
         yield Violation(".spec.autoscaling.minReplicas", message)
@@ -86,6 +75,8 @@ def _check_options(app: WebApp) -> Iterator[Violation]:
             yield Violation(".spec.ingress.host", error)
         if not app.spec.ingress.path.startswith("/"):
             yield Violation(".spec.ingress.path", "the path must start with a slash")
+    if app.spec.autoscaling is not None:
+        yield from _check_autoscaling(app.spec.autoscaling)
     if app.spec.resources is not None:
         yield from _check_resources(app.spec.resources)
 

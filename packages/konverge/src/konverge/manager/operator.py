@@ -45,6 +45,7 @@ class Operator:
     `name` is also the name of its field manager, its lease and the objects of its deployment. `kinds` are its custom
     resources: for each kind the class, or a tuple with the class of each version; by default the custom resources that
     its controllers reconcile. `samples` are example manifests, `metrics` are metrics of the operator itself.
+    `monitoring` are files that `konverge manifests` installs: PrometheusRules (.yaml) and Grafana dashboards (.json).
     `runnables` are async functions that run on the leader, or `Runnable(function, leader_only=False)`. `shared` are
     functions that open what reconcilers and runnables get with `ctx.shared(type)`. `images` are tables of local images,
     for `konverge dev --run`; a function is only called there, so it may import what production lacks.
@@ -60,6 +61,7 @@ class Operator:
     webhooks: tuple[AdmissionWebhook[Any] | ConversionWebhook, ...] = ()
     samples: tuple[Path, ...] = ()
     metrics: tuple[Collector, ...] = ()
+    monitoring: tuple[Path, ...] = ()
     runnables: tuple[Runnable | RunnableFunction, ...] = ()
     shared: tuple[OpenShared, ...] = ()
     images: tuple[ImageTable, ...] = ()
@@ -69,7 +71,8 @@ class Operator:
             raise ValueError(
                 f"name must be at most 63 lower-case letters, digits and '-', like 'webapp-operator': {self.name!r:.80}"
             )
-        for part in ("controllers", "kinds", "webhooks", "samples", "metrics", "runnables", "shared", "images"):
+        parts = ("controllers", "kinds", "webhooks", "samples", "metrics", "monitoring", "runnables", "shared", "images")
+        for part in parts:
             if not isinstance(getattr(self, part), tuple):
                 raise TypeError(f"{part} is a tuple: write {part}=(one, two), and {part}=(one,) for a single one")
         for controller in self.controllers:

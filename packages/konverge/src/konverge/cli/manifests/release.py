@@ -1,7 +1,7 @@
 """A release: an operator with its namespace, image and replicas, and the files to install it.
 
 base/         objects for every cluster: kubectl apply -k base
-monitoring/   a ServiceMonitor, for clusters with the Prometheus operator
+monitoring/   a ServiceMonitor, alert rules and dashboards, for clusters with the Prometheus operator
 Dockerfile    an image of the operator
 """
 
@@ -95,8 +95,9 @@ def files_of(release: Release) -> dict[str, str]:
     """Return the files of a release, by path."""
     # Imported here because these modules need the class above.
     from konverge.cli.manifests.container import dockerfile
+    from konverge.cli.manifests.monitoring import monitoring_files
     from konverge.cli.manifests.rbac import rbac_objects
-    from konverge.cli.manifests.workload import monitor_of, namespace_of, workload_of
+    from konverge.cli.manifests.workload import namespace_of, workload_of
 
     base: dict[str, Iterable[AnyObject]] = {
         "namespace.yaml": [namespace_of(release)],
@@ -109,8 +110,9 @@ def files_of(release: Release) -> dict[str, str]:
     base = {name: objects for name, objects in base.items() if objects}
     files = {f"base/{name}": to_yaml(*objects) for name, objects in base.items()}
     files["base/kustomization.yaml"] = _kustomization(list(base))
-    files["monitoring/servicemonitor.yaml"] = to_yaml(monitor_of(release))
-    files["monitoring/kustomization.yaml"] = _kustomization(["servicemonitor.yaml"])
+    installed, samples = monitoring_files(release)
+    files |= {f"monitoring/{name}": text for name, text in {**installed, **samples}.items()}
+    files["monitoring/kustomization.yaml"] = _kustomization(list(installed))
     files["Dockerfile"] = dockerfile(release)
     return files
 

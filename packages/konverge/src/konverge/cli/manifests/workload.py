@@ -7,7 +7,7 @@ from typing import Any
 from konverge.cli.manifests.release import Release
 from konverge.objects import AnyObject, Unstructured
 
-__all__ = ["monitor_of", "namespace_of", "workload_of"]
+__all__ = ["namespace_of", "workload_of"]
 
 _METRICS_PORT = 8080
 _WEBHOOK_PORT = 9443
@@ -47,19 +47,6 @@ def workload_of(release: Release) -> list[AnyObject]:
         }
         objects.append(release.new_object("Service", f"{release.name}-webhooks", spec=spec))
     return objects
-
-
-def monitor_of(release: Release) -> AnyObject:
-    """Return a ServiceMonitor for the Prometheus operator."""
-    return release.new_object(
-        "ServiceMonitor",
-        release.name,
-        api="monitoring.coreos.com/v1",
-        spec={
-            "selector": {"matchLabels": {"app.kubernetes.io/name": release.name}},
-            "endpoints": [{"port": "metrics", "path": "/metrics", "interval": "30s"}],
-        },
-    )
 
 
 def _deployment(release: Release, selector: dict[str, str]) -> Unstructured:
