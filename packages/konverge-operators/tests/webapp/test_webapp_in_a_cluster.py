@@ -17,9 +17,11 @@ from konverge.testing.faults import any_request, lists, status_response
 from konverge.webhooks import Address, Webhooks, configurations_for
 from konverge.workflow import PhaseMetrics
 from konverge_cluster import EmbeddedCluster
+from konverge_cluster.nodes import Behavior
 from konverge_operators.webapp.api import Phase, WebApp
 from konverge_operators.webapp.operator import operator
 from konverge_operators.webapp.reconciler import controllers
+from webapp_points import check_points
 from webapps import unexpected, webapp
 
 START = 1_800_000_000.0
@@ -145,3 +147,14 @@ async def test_the_children_of_an_application_are_garbage_collected() -> None:
                 return not any(left)
 
             await until(is_clean)
+
+
+async def test_every_point_holds_in_an_embedded_cluster() -> None:
+    async with cluster() as world:
+        world.program(Behavior(image="*bad*", never_ready=True))
+        labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+        await world.client().create(Namespace(metadata=ObjectMeta(name="points", labels=labels)))
+        manager = Manager(world.client(), name="webapp-operator")
+        manager.add(*controllers())
+        async with manager.running():
+            await check_points(world.client("points"))

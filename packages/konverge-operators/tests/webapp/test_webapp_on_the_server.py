@@ -24,6 +24,7 @@ from konverge_operators.webapp.admission import PROTECTED
 from konverge_operators.webapp.api import Phase, WebApp
 from konverge_operators.webapp.beta import WebAppV1Beta1
 from konverge_operators.webapp.operator import operator
+from webapp_points import check_points
 from webapps import webapp
 from webhook_certificates import authority, pair_of
 
@@ -129,6 +130,23 @@ async def test_the_whole_scenario_on_a_real_cluster_with_generated_permissions_o
         assert manager.stats()[0].queue.retries == 0
 
 
+@pytest.mark.real_time(limit=600)
+async def test_every_point_holds_on_a_real_cluster_with_generated_permissions_only(
+    managed_plane: ControlPlane,
+) -> None:
+    async with (
+        installed(managed_plane) as admin,
+        Client.connect(load_config(kubeconfig=managed_plane.kubeconfig)) as own,
+        SimulatedNodes(own, nodes=2).running() as nodes,
+        operating(managed_plane) as manager,
+    ):
+        nodes.program(Behavior(image="*bad*", never_ready=True))
+        labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+        await admin.create(Namespace(metadata=ObjectMeta(name="points", labels=labels)))
+        await check_points(admin.using(namespace="points"))
+        assert refusals(manager) == []
+
+
 async def _run_scenario(client: Client, plane: ControlPlane) -> None:
     app = webapp(replicas=3, rollback=True, ingress={"host": "a.example.com"})
     app.metadata.namespace = "shop"
@@ -144,7 +162,9 @@ async def _run_scenario(client: Client, plane: ControlPlane) -> None:
 
     await until(refused)
     await client.create(app)
-    await client.wait_for(WebApp, "web", is_in(Phase.READY), timeout=LIMIT)
+    await asyncio.to_thread(plane.kubectl, "wait", "wa/web", "--for=condition=Ready", "-n", "shop", "--timeout=100s")
+    app = await client.get(WebApp, "web")
+    assert (app.status.phase, app.status.ready_replicas) == (Phase.READY, 3)
     assert (await client.get(WebAppV1Beta1, "web")).spec.size == 3
 
     await asyncio.to_thread(plane.kubectl, "scale", "wa", "web", "--replicas=5", "-n", "shop")

@@ -252,13 +252,14 @@ class WebAppReconciler(WorkflowReconciler[WebApp]):
         compared = (app.metadata.generation, deployment.uid, deployment.metadata.generation, version)
         if self._compared.get(app.key) == compared:
             return compared
-        found = [
-            f"{child.kind} {field.path} by {field.manager}"
+        names = [
+            f"{child.kind} {_item_of(app, field.path)} by {field.manager}"
             for child in (deployment, service)
             if child is not None
             for field in await ctx.foreign_fields(child)
             if not field.shared and _changes_behavior(app, field.path)
         ]
+        found = list(dict.fromkeys(names))
         reason = "ForeignFields" if found else "NoForeignFields"
         more = f" and {len(found) - _REPORTED_FIELDS} more" if len(found) > _REPORTED_FIELDS else ""
         message = ", ".join(found[:_REPORTED_FIELDS]) + more
@@ -270,6 +271,13 @@ def _changes_behavior(app: WebApp, path: str) -> bool:
     if path == ".spec.replicas":
         return app.spec.autoscaling is None
     return path.startswith(".spec.") and _RESTARTED not in path
+
+
+def _item_of(app: WebApp, path: str) -> str:
+    """Return the item of a list that a field belongs to, if the item is not ours; otherwise the field."""
+    item = path.partition("]")[0] + "]"
+    ours = f'[name="{children.CONTAINER}"]' in item or f"[port={app.spec.port}," in item
+    return path if ours or "]" not in path else item
 
 
 def _is_namespace_terminating(error: BaseException) -> bool:
