@@ -222,7 +222,7 @@ class WebAppReconciler(WorkflowReconciler[WebApp]):
             status.available_replicas = rollout.available
             reason = "EnoughReplicas" if rollout.is_available else "TooFewReplicas"
             ctx.condition(app, "Available", rollout.is_available, reason=reason, message=rollout.message)
-            if status.phase is Phase.READY:
+            if state.ready and status.phase is Phase.READY:  # after an error the phase may be an old one
                 status.last_good_image, status.last_good_replicas = rollout.image, rollout.desired
         else:
             ctx.condition(app, "Available", False, reason=derived.reason, message=derived.message)
