@@ -50,10 +50,11 @@ UNSEEN = {
     # Checked by the admission of owner references: see `owning_needs_a_permission`.
     Use("example.com", "webapps/finalizers", "update"),
     # For a stale cache: see packages/konverge/tests/unit/reconcile/test_preconditions.py.
-    Use("", "services", "get"),
-    Use("apps", "deployments", "get"),
     Use("autoscaling", "horizontalpodautoscalers", "get"),
+    Use("gateway.networking.k8s.io", "httproutes", "get"),
+    Use("monitoring.coreos.com", "podmonitors", "get"),
     Use("networking.k8s.io", "ingresses", "get"),
+    Use("policy", "poddisruptionbudgets", "get"),
 }
 
 

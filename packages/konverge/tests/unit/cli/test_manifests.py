@@ -90,7 +90,7 @@ def test_a_single_replica_has_no_disruption_budget_that_would_block_a_drain() ->
     assert one(RELEASE, "PodDisruptionBudget")["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
 
 
-def test_no_rule_has_a_wildcard_and_secrets_are_read_by_name_only() -> None:
+def test_no_rule_has_a_wildcard_and_secrets_are_written_by_name_only() -> None:
     rules = [rule for each in documents(RELEASE) if each["kind"] in ("Role", "ClusterRole") for rule in each["rules"]]
     assert not [rule for rule in rules if "*" in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]]
     for rule in rules:
