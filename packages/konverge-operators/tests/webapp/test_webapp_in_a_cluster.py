@@ -21,6 +21,7 @@ from konverge_cluster.nodes import Behavior
 from konverge_operators.webapp.api import Phase, WebApp
 from konverge_operators.webapp.operator import operator
 from konverge_operators.webapp.reconciler import controllers
+from webapp_accounts import operating_in, refusals
 from webapp_points import check_points
 from webapps import unexpected, webapp
 
@@ -149,12 +150,10 @@ async def test_the_children_of_an_application_are_garbage_collected() -> None:
             await until(is_clean)
 
 
-async def test_every_point_holds_in_an_embedded_cluster() -> None:
-    async with cluster() as world:
+async def test_every_point_holds_in_an_embedded_cluster_with_generated_permissions_only() -> None:
+    async with EmbeddedCluster(nodes=2, clock=clock, seed=1, heartbeat=0.0) as world, operating_in(world) as manager:
         world.program(Behavior(image="*bad*", never_ready=True))
         labels = {"pod-security.kubernetes.io/enforce": "restricted"}
         await world.client().create(Namespace(metadata=ObjectMeta(name="points", labels=labels)))
-        manager = Manager(world.client(), name="webapp-operator")
-        manager.add(*controllers())
-        async with manager.running():
-            await check_points(world.client("points"))
+        await check_points(world.client("points"))
+        assert refusals(manager) == []

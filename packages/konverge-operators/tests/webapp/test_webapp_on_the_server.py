@@ -7,10 +7,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
-import yaml
 
-from konverge import Client, Manager, ObjectMeta, Unstructured, load_config
-from konverge.cli.manifests import Release, files_of
+from konverge import Client, Manager, ObjectMeta, load_config
 from konverge.client import exists, is_deleted, is_deployment_complete
 from konverge.errors import KonvergeError
 from konverge.k8s.apps.v1 import Deployment, ReplicaSet
@@ -24,6 +22,7 @@ from konverge_operators.webapp.admission import PROTECTED
 from konverge_operators.webapp.api import Phase, WebApp
 from konverge_operators.webapp.beta import WebAppV1Beta1
 from konverge_operators.webapp.operator import operator
+from webapp_accounts import ACCOUNT, GROUPS, HOME, generated, refusals
 from webapp_points import check_points
 from webapps import webapp
 from webhook_certificates import authority, pair_of
@@ -31,19 +30,12 @@ from webhook_certificates import authority, pair_of
 pytestmark = [pytest.mark.control_plane, pytest.mark.usefixtures("control_plane")]
 
 LIMIT = 150.0
-HOME = "webapp-operator-system"
-RELEASE = Release(operator=operator, target="konverge_operators.webapp", namespace=HOME, image="webapp-operator:1")
 
 
 @pytest.fixture(scope="module")
 def managed_plane() -> Iterator[ControlPlane]:
     with ControlPlane(controller_manager=True) as plane:
         yield plane
-
-
-def documents(*names: str) -> list[Unstructured]:
-    files = files_of(RELEASE)
-    return [Unstructured(one) for name in names for one in yaml.safe_load_all(files[f"base/{name}.yaml"])]
 
 
 @asynccontextmanager
@@ -54,7 +46,7 @@ async def installed(plane: ControlPlane) -> AsyncGenerator[Client]:
     server.set_certificate(pair_of(signer))
     async with server, Client.connect(load_config(kubeconfig=plane.kubeconfig)) as admin:
         address = Address(url=f"https://127.0.0.1:{server.port}", ca_bundle=signer.certificate)
-        for one in (*documents("namespace", "rbac", "operator"), *operator.crds(address)):
+        for one in (*generated("namespace", "rbac", "operator"), *operator.crds(address)):
             await admin.apply(one, force=True)
         for configuration in configurations_for(operator.webhooks, address, name=operator.name, exclude=(HOME,)):
             await admin.apply(configuration, force=True)
@@ -64,9 +56,7 @@ async def installed(plane: ControlPlane) -> AsyncGenerator[Client]:
 @asynccontextmanager
 async def operating(plane: ControlPlane) -> AsyncGenerator[Manager]:
     """Run the operator as its service account."""
-    account = f"system:serviceaccount:{HOME}:{operator.name}"
-    groups = ["system:serviceaccounts", f"system:serviceaccounts:{HOME}", "system:authenticated"]
-    config = load_config(kubeconfig=plane.kubeconfig_for(account, groups=groups))
+    config = load_config(kubeconfig=plane.kubeconfig_for(ACCOUNT, groups=GROUPS))
     election = LeaderElection(
         operator.name, HOME, lease_duration=120, renew_deadline=90
     )  # longer than any pause of this process
@@ -95,17 +85,6 @@ def is_in(phase: Phase) -> Callable[[AnyObject | None], bool]:
         )
 
     return check
-
-
-def refusals(manager: Manager) -> list[str]:
-    """Return what the operator was forbidden to do."""
-    assert manager._running is not None
-    found = [sample for family in manager._running.monitoring.registry.collect() for sample in family.samples]
-    return [
-        f"{one.labels['verb']} {one.labels['kind']}"
-        for one in found
-        if one.name == "konverge_client_requests_total" and one.labels["code"] == "403"
-    ]
 
 
 @pytest.mark.real_time(limit=600)

@@ -168,7 +168,7 @@ def _is_true(condition: DeploymentCondition | None) -> bool:
 
 
 def _image_of(deployment: Deployment) -> str:
-    containers = deployment.spec.template.spec.containers if deployment.spec.template.spec is not None else ()
+    containers = deployment.spec.template.spec.containers
     return next((container.image or "" for container in containers if container.name == CONTAINER), "")
 
 

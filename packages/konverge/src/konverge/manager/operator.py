@@ -71,8 +71,8 @@ class Operator:
             raise ValueError(
                 f"name must be at most 63 lower-case letters, digits and '-', like 'webapp-operator': {self.name!r:.80}"
             )
-        parts = ("controllers", "kinds", "webhooks", "samples", "metrics", "monitoring", "runnables", "shared", "images")
-        for part in parts:
+        parts = ("controllers", "kinds", "webhooks", "samples", "metrics", "monitoring")
+        for part in (*parts, "runnables", "shared", "images"):
             if not isinstance(getattr(self, part), tuple):
                 raise TypeError(f"{part} is a tuple: write {part}=(one, two), and {part}=(one,) for a single one")
         for controller in self.controllers:
