@@ -9,13 +9,15 @@ from typing import Any
 from konverge import Client
 from konverge.k8s.apps.v1 import StatefulSet
 from konverge.k8s.core.v1 import Event
-from konverge.objects import AnyObject, from_wire
+from konverge.k8s.storage.v1 import StorageClass
+from konverge.objects import AnyObject, ObjectMeta, from_wire
 from konverge_cluster.testing import TestCluster
+from konverge_cluster.volumes.provisioner import SIMULATED
 from konverge_operators.database.api import Database, DatabaseStatus
 from konverge_operators.database.memory import InMemoryEngine
 from konverge_operators.database.operator import new_operator
 
-__all__ = ["NAME", "World", "database", "running"]
+__all__ = ["NAME", "World", "database", "running", "storage_class"]
 
 NAME = "orders"
 
@@ -24,6 +26,11 @@ def database(**spec: Any) -> Database:
     """Return a database of version 18 in the namespace default; `spec` has wire names."""
     document = {"metadata": {"name": NAME, "namespace": "default"}, "spec": {"version": "18", **spec}}
     return from_wire(Database, {"apiVersion": "example.com/v1", "kind": "Database", **document})
+
+
+def storage_class() -> StorageClass:
+    """Return a class whose claims can grow, also while pods use them."""
+    return StorageClass(metadata=ObjectMeta(name="fast"), provisioner=SIMULATED, allow_volume_expansion=True)
 
 
 class World:

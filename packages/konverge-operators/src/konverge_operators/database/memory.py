@@ -202,6 +202,9 @@ class InMemoryEngine:
     def primary_of(self, database: Database) -> str:
         return self._cluster(database).primary
 
+    def logins_of(self, database: Database) -> set[str]:
+        return set(self._cluster(database).passwords)
+
     # The model
 
     @property

@@ -1,0 +1,63 @@
+"""The Database operator under seeded faults: crashes, lost responses, stale lists, other clients; an engine in memory.
+
+In every run: never two writable members, never a second initialisation over data, never another password, no lost
+write, and the state after each step is that of the run without faults.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from databases import NAME, database, storage_class
+from konverge.manager import Operator
+from konverge_cluster.testing import Simulation, simulate
+from konverge_operators.database.api import Database, Phase
+from konverge_operators.database.memory import InMemoryEngine
+from konverge_operators.database.operator import new_operator
+
+READY = Phase.READY
+
+
+def build(engine: InMemoryEngine) -> Operator:
+    return new_operator([engine])
+
+
+async def change(sim: Simulation[InMemoryEngine], spec: dict[str, object], phase: Phase = READY) -> Database:
+    """Change the database, wait, and check what must hold after every step."""
+    await sim.client.patch(Database, NAME, {"spec": spec})
+    return await check(sim, phase)
+
+
+async def check(sim: Simulation[InMemoryEngine], phase: Phase = READY) -> Database:
+    await sim.settle()
+    found = await sim.client.get(Database, NAME)
+    assert found.status.phase is phase, found.status
+    if phase is READY:
+        assert found.status.ready_replicas == found.spec.replicas
+        assert await sim.external.write(found)
+    assert not sim.external.violations
+    return found
+
+
+async def live(sim: Simulation[InMemoryEngine]) -> None:
+    """Create, scale, update, hibernate, resume, and delete a database."""
+    sim.external.server = sim.cluster.client()
+    await sim.client.create(storage_class())
+    await sim.client.create(database(storageClassName="fast", deletionPolicy="Delete", version="18.4", replicas=2))
+    await check(sim)
+    await change(sim, {"replicas": 3, "version": "18.6", "parameters": {"max_connections": "50"}})
+    await change(sim, {"replicas": 1, "storageSize": "2Gi"})
+    await change(sim, {"hibernate": True}, Phase.HIBERNATED)
+    await change(sim, {"hibernate": False})
+    assert list(sim.external.initializations.values()) == [1]
+
+
+@simulate(build, external=InMemoryEngine, seeds=50, counts=False)
+async def test_a_database_under_seeded_faults(sim: Simulation[InMemoryEngine]) -> None:
+    await live(sim)
+
+
+@pytest.mark.campaigns
+@simulate(build, external=InMemoryEngine, seeds=2000, counts=False)
+async def test_a_database_under_two_thousand_seeds(sim: Simulation[InMemoryEngine]) -> None:
+    await live(sim)
