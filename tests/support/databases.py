@@ -6,7 +6,10 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from konverge import Client
+from konverge.errors import Invalid
 from konverge.k8s.apps.v1 import StatefulSet
 from konverge.k8s.core.v1 import Event
 from konverge.k8s.storage.v1 import StorageClass
@@ -16,8 +19,9 @@ from konverge_cluster.volumes.provisioner import SIMULATED
 from konverge_operators.database.api import Database, DatabaseStatus
 from konverge_operators.database.memory import InMemoryEngine
 from konverge_operators.database.operator import new_operator
+from konverge_operators.database.reconciler import DatabaseReconciler
 
-__all__ = ["NAME", "World", "database", "running", "storage_class"]
+__all__ = ["NAME", "World", "check_rules", "database", "running", "storage_class"]
 
 NAME = "orders"
 
@@ -31,6 +35,36 @@ def database(**spec: Any) -> Database:
 def storage_class() -> StorageClass:
     """Return a class whose claims can grow, also while pods use them."""
     return StorageClass(metadata=ObjectMeta(name="fast"), provisioner=SIMULATED, allow_volume_expansion=True)
+
+
+async def check_rules(client: Client, namespace: str) -> None:
+    """Check the rules of the CRD, and leave a suspended database behind."""
+
+    async def create(**spec: Any) -> None:
+        wanted = database(storageClassName="fast", **spec)
+        wanted.metadata.namespace = namespace
+        await client.create(wanted)
+
+    async def edit(**spec: Any) -> None:
+        await client.patch(Database, NAME, {"spec": spec}, namespace=namespace)
+
+    with pytest.raises(Invalid, match="strict needs 2 replicas"):
+        await create(synchronous="strict")
+    with pytest.raises(Invalid, match="the size must be above 0"):
+        await create(storageSize="0")
+    await create(suspend=True, storageSize="1Gi", version="17.2")
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({"storageSize": "500Mi"}, "the storage cannot become smaller"),
+        ({"version": "17.1"}, "the version cannot be lowered"),
+        ({"version": "18"}, "the major version cannot be changed"),
+        ({"owner": "other"}, "the value cannot be changed"),
+        ({"database": "other"}, "the value cannot be changed"),
+        ({"storageClassName": None}, "storageClassName cannot be changed"),
+    ]
+    for change, message in changes:
+        with pytest.raises(Invalid, match=message):
+            await edit(**change)
+    await edit(storageSize="1024Mi", version="17.3", replicas=2, synchronous="strict")
 
 
 class World:
@@ -85,6 +119,9 @@ async def running(cluster: TestCluster) -> AsyncGenerator[World]:
     """Run the operator on a cluster."""
     engine = InMemoryEngine()
     engine.server = cluster.client()
-    async with cluster.operator(new_operator([engine])):
+    reconciler = DatabaseReconciler({engine.name: engine})
+    async with cluster.operator(new_operator([engine], reconciler)):
         yield World(cluster, engine)
     assert not engine.violations
+    counters = [one for family in reconciler.metrics.unexpected.collect() for one in family.samples]
+    assert not [one.labels for one in counters if one.name.endswith("_total")]

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from databases import NAME, World, running
+from databases import NAME, World, check_rules, running
 from konverge import is_ready
 from konverge.k8s.apps.v1 import StatefulSet
 from konverge.k8s.core.v1 import ConfigMap, PersistentVolumeClaim, Pod, Secret, Service, ServiceAccount
@@ -240,6 +240,11 @@ async def test_a_deleted_child_is_created_again(cluster: TestCluster) -> None:
         assert (status.phase, status.ready_replicas) == (Phase.READY, 2)
         assert f"{NAME}-rw" in await names(world, Service)
         assert sum(world.engine.initializations.values()) == 1
+
+
+async def test_the_rules_hold_without_a_webhook(cluster: TestCluster) -> None:
+    async with running(cluster) as world:
+        await check_rules(world.client, "default")
 
 
 async def test_the_scale_subresource(cluster: TestCluster) -> None:

@@ -39,12 +39,24 @@ async def check(sim: Simulation[InMemoryEngine], phase: Phase = READY) -> Databa
     return found
 
 
-async def live(sim: Simulation[InMemoryEngine]) -> None:
-    """Create, scale, update, hibernate, resume, and delete a database."""
+async def begin(sim: Simulation[InMemoryEngine], **spec: object) -> None:
     sim.external.server = sim.cluster.client()
     await sim.client.create(storage_class())
-    await sim.client.create(database(storageClassName="fast", deletionPolicy="Delete", version="18.4", replicas=2))
+    await sim.client.create(database(storageClassName="fast", deletionPolicy="Delete", version="18.4", **spec))
     await check(sim)
+
+
+async def short(sim: Simulation[InMemoryEngine]) -> None:
+    """Create, update and scale in: the primary moves to the replica, and back."""
+    await begin(sim, replicas=2)
+    found = await change(sim, {"replicas": 1, "version": "18.6"})
+    assert (found.status.primary, found.status.version) == (f"{NAME}-0", "18.6")
+    assert list(sim.external.initializations.values()) == [1]
+
+
+async def long(sim: Simulation[InMemoryEngine]) -> None:
+    """Create, scale, update, grow, hibernate and resume."""
+    await begin(sim, replicas=2)
     await change(sim, {"replicas": 3, "version": "18.6", "parameters": {"max_connections": "50"}})
     await change(sim, {"replicas": 1, "storageSize": "2Gi"})
     await change(sim, {"hibernate": True}, Phase.HIBERNATED)
@@ -54,10 +66,16 @@ async def live(sim: Simulation[InMemoryEngine]) -> None:
 
 @simulate(build, external=InMemoryEngine, seeds=50, counts=False)
 async def test_a_database_under_seeded_faults(sim: Simulation[InMemoryEngine]) -> None:
-    await live(sim)
+    await short(sim)
 
 
 @pytest.mark.campaigns
 @simulate(build, external=InMemoryEngine, seeds=2000, counts=False)
 async def test_a_database_under_two_thousand_seeds(sim: Simulation[InMemoryEngine]) -> None:
-    await live(sim)
+    await short(sim)
+
+
+@pytest.mark.campaigns
+@simulate(build, external=InMemoryEngine, seeds=200, counts=False)
+async def test_the_whole_life_of_a_database_under_two_hundred_seeds(sim: Simulation[InMemoryEngine]) -> None:
+    await long(sim)

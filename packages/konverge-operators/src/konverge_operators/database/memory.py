@@ -202,6 +202,12 @@ class InMemoryEngine:
     def primary_of(self, database: Database) -> str:
         return self._cluster(database).primary
 
+    def timeline_of(self, database: Database) -> int:
+        """Return how often a primary was chosen. It is not observed: faults may well change it."""
+        cluster = self._cluster(database)
+        disk = cluster.disk(cluster.primary)
+        return disk.timeline if disk is not None else 0
+
     def logins_of(self, database: Database) -> set[str]:
         return set(self._cluster(database).passwords)
 
@@ -345,7 +351,6 @@ def _member(cluster: _Cluster, pod: Pod, wanted: Json) -> Member:
         role="primary" if is_primary else "replica",
         state="running" if is_primary else "streaming" if cluster.primary else "starting",
         healthy=bool(cluster.primary),
-        timeline=disk.timeline,
         lag=None if is_primary else cluster.commits - disk.writes,
         pending_restart=pending and cluster.config == wanted,
         synchronous=not is_primary and cluster.config.get("synchronous") != "off",

@@ -1,0 +1,28 @@
+"""The README of the Database operator draws the declared phases, and its samples are valid."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+import konverge_operators.database
+from konverge.objects import from_wire
+from konverge.schema import validate
+from konverge_operators.database.api import Database, Phase
+from konverge_operators.database.phases import phases
+
+FOLDER = Path(konverge_operators.database.__file__).parent
+
+
+def test_the_readme_draws_every_declared_transition() -> None:
+    edges = [f"    {before} --> {after}" for before in Phase for after in Phase if after in phases.transitions[before]]
+    drawing = "\n".join(["stateDiagram-v2", f"    [*] --> {phases.initial}", *edges, f"    {Phase.DELETING} --> [*]"])
+    assert drawing in (FOLDER / "README.md").read_text(), drawing
+
+
+@pytest.mark.parametrize("sample", ["database.yaml", "production.yaml"])
+def test_the_samples_are_valid(sample: str) -> None:
+    document = yaml.safe_load((FOLDER / "samples" / sample).read_text())
+    assert not validate(from_wire(Database, document))
