@@ -89,8 +89,8 @@ def _plain_object(entry: Entry, audit: Audit) -> Any:
         metadata.pop("annotations", None)
     if metadata.pop("generateName", ""):
         metadata.pop("name")
-    if document["kind"] == "StatefulSet" and document["spec"].get("updateStrategy", {}).get("type") == "OnDelete":
-        for name in ("currentRevision", "currentReplicas"):  # the template when it was created, which may be again
+    if b'"OnDelete"' in entry.raw:  # a StatefulSet: which template was the first one, also when it is created again
+        for name in ("currentRevision", "currentReplicas"):
             document.get("status", {}).pop(name, None)
     return _plain(document, audit, metadata.get("generation", 0))
 
