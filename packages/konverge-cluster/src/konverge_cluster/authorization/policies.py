@@ -73,7 +73,7 @@ class Policies:
         self.revision = 0
         self._roles: dict[tuple[str, str, str], tuple[Rule, ...]] = {}
         self._bindings: dict[Name, _Binding] = {}
-        self._by_subject: dict[tuple[str, tuple[str, str]], set[Name]] = {}
+        self._by_subject: dict[tuple[str, str], dict[str, set[Name]]] = {}
         self._grants: dict[tuple[str, tuple[str, ...], str], tuple[Grant, ...]] = {}
         for plural, put, remove in (
             ("clusterroles", self._put_role, self._remove_role),
@@ -93,6 +93,10 @@ class Policies:
             found = self._grants[cache_key] = tuple(self._resolve(user, namespace))
         return found
 
+    def namespaces(self, user: UserInfo) -> frozenset[str]:
+        """Return the namespaces with a binding of a user."""
+        return frozenset(space for key in _keys(user) for space in self._by_subject.get(key, ()) if space)
+
     def role_rules(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...]:
         """Return the rules of a role.
 
@@ -104,9 +108,9 @@ class Policies:
             raise RoleNotFound(kind, name) from None
 
     def _resolve(self, user: UserInfo, namespace: str) -> Iterable[Grant]:
-        keys = {("User", user.name), *(("Group", group) for group in user.groups)}
+        keys = _keys(user)
         for scope in ("", namespace) if namespace else ("",):
-            names = {name for key in keys for name in self._by_subject.get((scope, key), ())}
+            names = {name for key in keys for name in self._by_subject.get(key, {}).get(scope, ())}
             for name in sorted(names):
                 yield self._grant(self._bindings[name], scope, keys)
 
@@ -136,15 +140,28 @@ class Policies:
         binding = self._bindings[name] = _read_binding(name, document)
         for subject in binding.subjects:
             if subject.key is not None:
-                self._by_subject.setdefault((name[0], subject.key), set()).add(name)
+                self._by_subject.setdefault(subject.key, {}).setdefault(name[0], set()).add(name)
 
     def _remove_binding(self, name: Name) -> None:
         old = self._bindings.pop(name, None)
         for subject in old.subjects if old is not None else ():
             if subject.key is not None:
-                names = self._by_subject[name[0], subject.key]
-                names.discard(name)
+                self._forget(subject.key, name)
         self._changed()
+
+    def _forget(self, subject: tuple[str, str], name: Name) -> None:
+        """Remove a binding from its subject, and the subject when it has no other; it may be listed twice."""
+        spaces = self._by_subject.get(subject, {})
+        names = spaces.get(name[0], set())
+        names.discard(name)
+        if not names:
+            spaces.pop(name[0], None)
+        if not spaces:
+            self._by_subject.pop(subject, None)
+
+
+def _keys(user: UserInfo) -> set[tuple[str, str]]:
+    return {("User", user.name), *(("Group", group) for group in user.groups)}
 
 
 def _read_binding(name: Name, document: dict[str, Any]) -> _Binding:

@@ -34,13 +34,17 @@ class Rule:
 
     def allows(self, attributes: Attributes) -> bool:
         """Report whether the rule allows a request."""
+        if attributes.resource_request and self.names and attributes.name not in self.names:
+            return False
+        return self.allows_any_name(attributes)
+
+    def allows_any_name(self, attributes: Attributes) -> bool:
+        """Report whether the rule allows a request for one of its `names`, whatever name the request has."""
         if attributes.verb not in self.verbs and "*" not in self.verbs:
             return False
         if not attributes.resource_request:
             return any(_url_covers(url, attributes.path, everything=True) for url in self.urls)
         if attributes.group not in self.groups and "*" not in self.groups:
-            return False
-        if self.names and attributes.name not in self.names:
             return False
         return self._has_resource(attributes.resource, attributes.subresource)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import msgspec
@@ -43,6 +44,33 @@ class World:
         """Ask whether a user may get pods."""
         info = UserInfo(user, groups)
         return self.authorizer.authorize(Attributes(info, "get", "", "", "v1", "pods", namespace=namespace))
+
+    def change(self, rng: random.Random, number: int) -> None:
+        """Write a role and a binding, by chance with names, missing roles and a namespace."""
+        names = {"resourceNames": rng.sample(["a", "b", "c"], 2)} if rng.random() < 0.5 else {}
+        rules = [
+            {"verbs": [rng.choice(["get", "*"])], "apiGroups": [""], "resources": [rng.choice(["pods", "*"])]} | names,
+            {"verbs": ["get"], "nonResourceURLs": [rng.choice(["/x", "/x/*", "*"])]},
+        ]
+        space = rng.choice(["", "shop/", "bank/"])
+        role = f"role-{rng.randint(0, 5)}"
+        self.role(f"{space}{role}", *rng.sample(rules, rng.randint(0, 2)))
+        kind = rng.choice(["Role", "ClusterRole"]) if space else "ClusterRole"
+        subject = rng.choice(["User:bob", "Group:devs", "User:ann"])
+        self.bind(f"{space}binding-{number % 9}", f"{kind}:{role}", subject)
+
+
+USERS: tuple[tuple[str, tuple[str, ...]], ...] = (("bob", ()), ("ann", ("devs",)), ("eve", ()))
+REQUESTS: tuple[dict[str, Any], ...] = (
+    *(
+        {"verb": verb, "resource": resource, "namespace": namespace, "name": name}
+        for verb in ("get", "list")
+        for resource in ("pods", "secrets")
+        for namespace in ("", "shop", "bank", "home")
+        for name in ("", "a", "b", "d")
+    ),
+    *({"verb": "get", "path": path, "resource_request": False} for path in ("/x", "/x/y", "/z")),
+)
 
 
 def _subject(text: str) -> dict[str, str]:
@@ -134,6 +162,19 @@ def test_every_change_of_a_role_or_a_binding_changes_decisions_at_once(history: 
 
     world.delete("clusterrolebindings", "reading")
     assert not world.ask("ann").allowed
+
+
+def test_a_decision_does_not_depend_on_earlier_ones() -> None:
+    """What was decided is indexed without the names of objects, and shared by namespaces without bindings."""
+    rng = random.Random(1)
+    world = World()
+    everything = [Attributes(UserInfo(user, groups), **each) for user, groups in USERS for each in REQUESTS]
+    for step in range(60):
+        world.change(rng, step)
+        asked = rng.sample(everything, 200)
+        fresh = [RbacAuthorizer(world.storage).authorize(each) for each in asked[-4:]]
+        assert [world.authorizer.authorize(each) for each in asked][-4:] == fresh
+    assert {world.authorizer.authorize(each).allowed for each in everything} == {True, False}
 
 
 def test_an_authorizer_reads_what_was_stored_before_it_started() -> None:
