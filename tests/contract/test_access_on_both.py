@@ -149,6 +149,44 @@ def test_only_what_changes_is_checked(writers: list[Api], both: tuple[Api, Api])
         api.request("DELETE", f"{RBAC}/clusterroles/{name}")
 
 
+EMPTY_ROLES: list[tuple[str, str, Any]] = [
+    ("POST", "clusterroles", {}),
+    ("POST", "clusterroles", {"rules": []}),
+    ("POST", "clusterroles", {"rules": None}),
+    ("POST", "clusterroles", {"rules": [], "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}}),
+    ("POST", "namespaces/default/roles", {}),
+    ("POST", "namespaces/default/roles", {"rules": []}),
+    ("PATCH", "clusterroles", {}),
+    ("PATCH", "clusterroles", {"rules": []}),
+    ("PATCH", "clusterroles", {"rules": None}),
+]
+
+
+@pytest.mark.parametrize(("method", "plural", "more"), EMPTY_ROLES)
+def test_roles_without_rules_have_equal_managed_fields(
+    both: tuple[Api, Api], method: str, plural: str, more: Any
+) -> None:
+    name = f"empty-{both[0].namespace}"
+    body = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": name}, **more}
+    body["kind"] = "ClusterRole" if plural == "clusterroles" else "Role"
+    found = []
+    for api in both:
+        if method == "PATCH":
+            path = f"{RBAC}/{plural}/{name}?fieldManager=me"
+            reply = api.request("PATCH", path, body, content_type="application/apply-patch+yaml")
+        else:
+            reply = api.request("POST", f"{RBAC}/{plural}", body)
+        read = api.request("GET", f"{RBAC}/{plural}/{name}").json()
+        removed = api.request("DELETE", f"{RBAC}/{plural}/{name}")
+        assert (reply.status, removed.status) == (201, 200)
+        found.append([_managed(reply.json()), _managed(read)])
+    assert found[0] == found[1]
+
+
+def _managed(obj: Any) -> Any:
+    return obj["rules"], [(each["operation"], each["fieldsV1"]) for each in obj["metadata"].get("managedFields", ())]
+
+
 def test_the_role_of_a_binding_cannot_be_changed(both: tuple[Api, Api]) -> None:
     name = f"fixed-{both[0].namespace}"
     found = []

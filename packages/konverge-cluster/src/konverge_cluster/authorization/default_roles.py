@@ -51,14 +51,7 @@ def _templates() -> tuple[_Template, ...]:
             store_object(cluster, GROUP, "v1", plural, item)
     now = cluster.now().encode()
     return tuple(
-        _Template(plural, _without_null_rules(entry), entry.uid.encode(), now, b'"%d"' % entry.revision)
+        _Template(plural, entry, entry.uid.encode(), now, b'"%d"' % entry.revision)
         for plural in load("roles")
         for entry in cluster.storage.collection((GROUP, plural)).entries()
     )
-
-
-def _without_null_rules(entry: Entry) -> Entry:
-    """Return a role without an owner of its rules while they are null: the aggregation controller will own them."""
-    if not entry.raw.endswith(b'"rules":null}'):
-        return entry
-    return replace(entry, raw=entry.raw.replace(b',"f:rules":{}', b""))

@@ -64,7 +64,8 @@ def managers_after_update(
 
     Raises: ValidationError or PathElementError when a value does not match the schema.
     """
-    before, after = endpoint.topology.zero if old is None else without_managed_fields(old), without_managed_fields(new)
+    after = without_managed_fields(new)
+    before = _before_creation(endpoint, after) if old is None else without_managed_fields(old)
     root = endpoint.topology.root
     validate(root, after, allow_duplicates=True)
     if old is not None and not endpoint.topology.structured:
@@ -78,6 +79,13 @@ def managers_after_update(
         owned = union(changed, previous.fields) if previous is not None else changed
         managers[identity] = Owned(owned, endpoint.api_version, now)
     return cap_updaters(managers)
+
+
+def _before_creation(endpoint: Endpoint, new: dict[str, Any]) -> dict[str, Any]:
+    """Return the object before its first write: a null of a Go struct is what a new struct has, so nobody owns it."""
+    if not endpoint.topology.structured:
+        return endpoint.topology.zero
+    return {name: None for name, value in new.items() if value is None} | endpoint.topology.zero
 
 
 def keep_times(old: dict[str, Any], new: dict[str, Any]) -> list[dict[str, Any]]:

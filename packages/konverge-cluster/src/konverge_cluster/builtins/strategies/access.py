@@ -37,10 +37,25 @@ def _drop_all_but_names(account: Document) -> None:
 
 
 class RoleStrategy(BuiltinStrategy):
-    """Roles."""
+    """Roles. A list of rules that is empty is stored as none, after the writer became its owner."""
 
     create_on_update = True
     check = staticmethod(rules.validate_role)
+
+    def decode(self, document: Document) -> tuple[Document, list[str]]:
+        is_empty = document.get("rules") == []
+        decoded, unknown = super().decode(document)
+        if is_empty:
+            decoded["rules"] = []
+        return decoded, unknown
+
+    def prepare_create(self, new: Document, context: RequestContext) -> None:
+        super().prepare_create(new, context)
+        new["rules"] = new["rules"] or None
+
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
+        super().prepare_update(new, old, context)
+        new["rules"] = new["rules"] or None
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
         return path_segment_name_errors(name, prefix=prefix)
