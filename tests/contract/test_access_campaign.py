@@ -22,6 +22,7 @@ from access_worlds import (
     random_writes,
     writer_world,
 )
+from impersonation_worlds import impersonating_world, random_impersonations
 from konverge.testing import ControlPlane
 from konverge_cluster.api.authorization import UserInfo
 from konverge_cluster.authorization import RbacAuthorizer
@@ -162,8 +163,29 @@ def check_writes(servers: Pair, start: int, worlds: int, writes: int) -> None:
     assert min(seen.get(code, 0) for code in (201, 403)) > worlds * writes * 0.05
 
 
+def check_impersonations(servers: Pair, start: int, worlds: int, requests: int) -> None:
+    """Compare who may act as whom. One after the other: a server first tries how a user was last allowed."""
+    allowed = 0
+    for number in range(start, start + worlds):
+        world = impersonating_world(number)
+        create(servers, world)
+        for ask in random_impersonations(world, requests):
+            (code, ours), (real_code, theirs) = (server.ask(ask) for server in servers)
+            assert (code, _who(ours)) == (real_code, _who(theirs)), ask
+            allowed += code < 300
+        remove(servers, world)
+    assert worlds * requests * 0.05 < allowed < worlds * requests * 0.8
+
+
+def _who(content: Any) -> Any:
+    """Return the user, the error or the list of a response."""
+    if not isinstance(content, dict):
+        return content
+    return content.get("status", content.get("items")) if content["kind"] != "Status" else content
+
+
 def test_random_requests_are_decided_alike(servers: Pair) -> None:
-    check_random_worlds(servers, 0, 2, 175)
+    check_random_worlds(servers, 0, 2, 150)
 
 
 def test_aggregated_roles_are_decided_alike(servers: Pair) -> None:
@@ -174,12 +196,17 @@ def test_random_roles_and_bindings_are_rejected_alike(servers: Pair) -> None:
     check_writes(servers, 2000, 1, 100)
 
 
+def test_random_impersonations_are_decided_alike(servers: Pair) -> None:
+    check_impersonations(servers, 4000, 1, 50)
+
+
 @pytest.mark.campaigns
 def test_eight_thousand_random_requests_are_decided_alike(servers: Pair) -> None:
     check_random_worlds(servers, 10_000, 40, 200)
 
 
 @pytest.mark.campaigns
-def test_two_thousand_aggregations_escalations_and_bindings_are_decided_alike(servers: Pair) -> None:
-    check_aggregated_worlds(servers, 20_000, 10, 70)
-    check_writes(servers, 30_000, 26, 50)
+def test_two_thousand_aggregations_impersonations_escalations_and_bindings_are_decided_alike(servers: Pair) -> None:
+    check_aggregated_worlds(servers, 20_000, 10, 50)
+    check_writes(servers, 30_000, 18, 50)
+    check_impersonations(servers, 40_000, 12, 50)

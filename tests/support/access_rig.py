@@ -24,7 +24,7 @@ _THREADS = 8
 
 @dataclass(frozen=True)
 class Ask:
-    """A request: as a user, "" for the admin, with headers (for impersonation)."""
+    """A request: as a user, "" for the admin, with headers for impersonation; several values are lines."""
 
     method: str
     path: str
@@ -70,7 +70,7 @@ class EmbeddedAccess:
         pairs = tuple((name, value) for name, _, value in (each.partition("=") for each in query.split("&")) if name)
         user = UserInfo(request.user, (AUTHENTICATED,)) if request.user else ADMIN
         response = await self.server.handle(Request(request.method, path, pairs, headers, body=_body(request)), user)
-        return response.status, json.loads(await response.read())
+        return response.status, _content(await response.read())
 
 
 class RealAccess:
@@ -107,9 +107,15 @@ class RealAccess:
 
     def _answer(self, request: Ask) -> Answer:
         connection = self._connection(request.user)
-        connection.request(request.method, request.path, _body(request) or None, _headers(request))
+        body = _body(request)
+        connection.putrequest(request.method, request.path)
+        connection.putheader("Content-Length", str(len(body)))
+        for name, values in _headers(request).items():
+            for value in values.split("\n"):
+                connection.putheader(name, value)
+        connection.endheaders(body)
         response = connection.getresponse()
-        return response.status, json.loads(response.read())
+        return response.status, _content(response.read())
 
     def _connection(self, user: str) -> http.client.HTTPSConnection:
         """Return the connection of this thread for a user."""
@@ -130,3 +136,8 @@ def _headers(request: Ask) -> dict[str, str]:
 
 def _body(request: Ask) -> bytes:
     return b"" if request.body is None else json.dumps(request.body).encode()
+
+
+def _content(body: bytes) -> Any:
+    """Return the object of a response, or its text: health checks have no JSON."""
+    return json.loads(body) if body.startswith(b"{") else body.decode()
