@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from access_commands import ACCESS_SCENARIOS
 from authentication_clusters import (
     AuthenticationCluster,
     embedded_authentication_cluster,
@@ -18,7 +19,7 @@ from secret_token_scenarios import SECRET_SCENARIOS
 
 pytestmark = pytest.mark.control_plane
 
-ALL = (*SCENARIOS, *SECRET_SCENARIOS, *CERTIFICATE_SCENARIOS)
+ALL = (*SCENARIOS, *SECRET_SCENARIOS, *CERTIFICATE_SCENARIOS, *ACCESS_SCENARIOS)
 
 
 @pytest.fixture(scope="module")
