@@ -12,7 +12,7 @@ BENCH_STAMP := $(BENCH_VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types pyright vocabulary fast framework wheels contract cluster processes matrix dist \
-	control-plane generate golden fuzz faults campaigns interop bench-objects bench-client bench-controlplane bench-cluster \
+	control-plane generate golden fuzz faults campaigns interop engines bench-objects bench-client bench-controlplane bench-cluster \
 	bench-builtins bench-authorization bench-peers bench-cache bench-cache-events bench-controller bench-process-nodes bench-webapp pins clean
 
 help: ## list the commands
@@ -60,7 +60,7 @@ pyright: $(STAMP) ## pyright on the sources
 vocabulary: $(STAMP) ## names and docstrings use the field's words
 	$(BIN)/python tools/vocabulary.py
 
-QUICK := not control_plane and not faults and not campaigns and not interop and not peers and not wheels and not processes
+QUICK := not control_plane and not faults and not campaigns and not interop and not peers and not wheels and not processes and not engines
 
 framework: $(STAMP) ## the fast tests of the framework, on two processes
 	$(BIN)/pytest -m '$(QUICK)' -n 2 --dist loadfile packages/konverge/tests tests/test_layers.py tests/test_code_limits.py
@@ -131,6 +131,9 @@ interop: $(STAMP) $(HELM) ## kubectl's and Helm's commands on the embedded and t
 
 campaigns: $(STAMP) ## the generated cases of which make test runs a part, all of them, on both servers
 	$(BIN)/pytest -m campaigns
+
+engines: $(STAMP) ## real databases on process nodes under faults, their figures printed (Linux)
+	$(BIN)/pytest -m engines -s tests/engines
 
 bench-objects: $(BENCH_STAMP) ## objects against json, orjson, lightkube, kubernetes_asyncio, pydantic
 	$(BENCH) bench/bench_objects.py
