@@ -4,8 +4,8 @@ Two checkers compare what the clients saw with the database:
 
 - `Load.missing`: every acknowledged write is there. A cut connection leaves its write unknown, and so does a commit
   with the warning that the wait for synchronous replication was cancelled.
-- `Prober.violations`: no two members acknowledge writes at the same time. A write carries the timeline that it was made on:
-  each timeline belongs to one member, and it gets no write that started after a write of a later timeline had ended.
+- `Prober.violations`: no two members acknowledge writes at the same time. A write carries the timeline that it was
+  made on: each timeline belongs to one member, and no write of it starts after a write of a later one has ended.
 """
 
 from __future__ import annotations
@@ -167,7 +167,9 @@ class Prober:
         owners: dict[int, set[str]] = {}
         for one in self.probes:
             owners.setdefault(one.timeline, set()).add(one.member)
-        found = [f"timeline {number} has writes of {sorted(names)}" for number, names in owners.items() if len(names) > 1]
+        found = [
+            f"timeline {number} has writes of {sorted(names)}" for number, names in owners.items() if len(names) > 1
+        ]
         latest: dict[int, float] = {}
         for one in sorted(self.probes, key=lambda probe: probe.ended):
             later = [number for number, ended in latest.items() if number > one.timeline and ended < one.started]

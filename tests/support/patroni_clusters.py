@@ -3,122 +3,127 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Mapping
+from collections.abc import Callable
+from dataclasses import astuple
 from typing import Any
 
+from konverge import ObjectMeta
+from konverge.k8s.core.v1 import Pod
 from konverge.objects import Key, Unstructured
-from konverge_operators.database.postgresql.configuration import (
-    CONFIGURATION_FILE,
-    ROLE_LABEL,
-    ROLES_FILE,
-    SCOPE_LABEL,
-    Configuration,
-)
-from konverge_operators.database.postgresql.members import POSTGRES_PORT, container, volumes
-from konverge_operators.database.postgresql.permissions import rules
-from konverge_operators.database.postgresql.versions import image
-from process_clusters import ProcessCluster, is_ready
+from konverge_operators.database.api import Database, DatabaseSpec
+from konverge_operators.database.engine import MemberTemplate, ObservedMembers, Target
+from konverge_operators.database.names import engine_config, secrets_of, selector_of
+from konverge_operators.database.postgresql.engine import PostgreSQL
+from konverge_operators.manifests import pod_spec
+from process_clusters import ProcessCluster
 
-PASSWORDS = {"superuser": "super", "replication": "repl", "app": "secret"}
+PASSWORD = "secret"
 
 
 class PatroniCluster:
     """A running cluster and what a test asks of it."""
 
-    def __init__(self, cluster: ProcessCluster, name: str = "db") -> None:
+    def __init__(self, cluster: ProcessCluster, database: Database) -> None:
         self.cluster = cluster
-        self.name = name
+        self.client = cluster.client
+        self.database = database
+        self.engine = PostgreSQL()
         self.addresses: dict[str, str] = {}
 
-    async def create(self, *objects: Mapping[str, Any]) -> None:
+    async def create(self, *objects: dict[str, Any]) -> None:
         for one in objects:
-            await self.cluster.client.create(Unstructured(dict(one)))
+            await self.client.create(Unstructured(one))
 
-    async def wait_for_members(self, count: int) -> list[Unstructured]:
-        """Wait until members are ready, one of them leads and the others stream from it; note their addresses."""
-        async with asyncio.timeout(180):
+    async def target(self) -> Target:
+        """Return the database with its pods as they are now."""
+        database = self.database
+        pods = await self.client.list(Pod, namespace=database.namespace, labels=selector_of(database))
+        return Target(
+            database=database,
+            version=database.spec.version,
+            pods=sorted(pods, key=lambda pod: pod.name),
+            secrets=secrets_of(database),
+            client=self.client,
+        )
+
+    async def wait(self, fact: Callable[[ObservedMembers], bool], limit: float = 180) -> ObservedMembers:
+        """Wait until a fact is observed; note the addresses of the members."""
+        async with asyncio.timeout(limit):
             while True:
-                members = await self.members()
-                roles = sorted(_role(one) for one in members if is_ready(one))
-                if len(members) == count and roles == ["primary", *["streaming"] * (count - 1)]:
-                    self.addresses = {one.name: one["status"]["podIP"] for one in members}
-                    return members
+                target = await self.target()
+                observed = await self.engine.observe(target)
+                if fact(observed):
+                    self.addresses = {pod.name: str(pod.status.pod_ip) for pod in target.pods if pod.status is not None}
+                    return observed
                 await asyncio.sleep(0.1)
 
-    async def wait_for_synchronous(self) -> None:
-        """Wait until the leader has a synchronous standby: from then on it can hand over without loss."""
+    async def wait_for_members(self, count: int) -> ObservedMembers:
+        """Wait until members are healthy, with a primary, and a synchronous one if the spec asks for it."""
 
-        def has_standby(config_map: Any) -> bool:
-            return config_map is not None and bool(config_map["metadata"]["annotations"].get("sync_standby"))
+        def complete(observed: ObservedMembers) -> bool:
+            healthy = [one for one in observed.members if one.healthy]
+            needed = int(self.database.spec.synchronous != "off" and count > 1)
+            synchronous = [one for one in healthy if one.synchronous]
+            return (
+                len(observed.members) == len(healthy) == count and bool(observed.primary) and len(synchronous) >= needed
+            )
 
-        await self.cluster.client.wait_for("configmaps", f"{self.name}-sync", has_standby, timeout=120)
+        return await self.wait(complete)
 
-    async def members(self) -> list[Unstructured]:
-        selector = f"{SCOPE_LABEL}={self.name}"
-        return list(await self.cluster.client.list("pods", namespace=self.cluster.namespace, labels=selector))
-
-    async def leader(self) -> str:
-        """Return the member that has the lock."""
-        found = await self.cluster.client.get("configmaps", f"{self.name}-leader")
-        return str(found["metadata"]["annotations"].get("leader", ""))
+    async def primary(self) -> str:
+        """Wait for a primary, and return its name."""
+        return (await self.wait(lambda observed: bool(observed.primary))).primary
 
     async def service(self, suffix: str = "-rw") -> str:
         """Return the address of a Service of the cluster."""
-        found = await self.cluster.client.get("services", f"{self.name}{suffix}")
+        found = await self.client.get("services", f"{self.database.name}{suffix}")
         return str(found["spec"]["clusterIP"])
 
     def key(self, member: str) -> Key:
         return Key(self.cluster.namespace, member)
 
 
-def _role(pod: Unstructured) -> str:
-    """Return primary for a leader, streaming for a replica that follows it, else nothing."""
-    metadata = pod["metadata"]
-    state = json.loads((metadata.get("annotations") or {}).get("status", "{}"))
-    if state.get("state") != "running":
-        return ""
-    if (metadata.get("labels") or {}).get(ROLE_LABEL) == "primary":
-        return "primary" if state.get("role") == "primary" else ""
-    return str(state.get("replication_state", ""))
+def new_database(name: str = "db", **spec: Any) -> Database:
+    """Return a Database object, for what an engine renders of it."""
+    return Database(metadata=ObjectMeta(name=name, namespace="test"), spec=DatabaseSpec(version="18.6", **spec))
 
 
-def manifests(configuration: Configuration, *, replicas: int = 3, version: str = "18.6") -> list[dict[str, Any]]:
-    """Return all objects of a cluster."""
-    name = configuration.name
-    labels = {SCOPE_LABEL: name}
-    secrets = [_object("v1", "Secret", f"{name}-{one}", stringData={"password": PASSWORDS[one]}) for one in PASSWORDS]
-    files = {CONFIGURATION_FILE: configuration.file(), ROLES_FILE: configuration.roles()}
+def manifests(database: Database, *, replicas: int = 3) -> list[dict[str, Any]]:
+    """Return all objects of a cluster, without an operator."""
+    name, labels, secrets = database.name, selector_of(database), secrets_of(database)
+    template = PostgreSQL().render(database, database.spec.version, secrets)
     subject = {"kind": "ServiceAccount", "name": name}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
-    ports = [{"port": POSTGRES_PORT}]
+    ports = [{"port": template.port}]
+    primary = {**labels, **template.primary_labels}
     return [
-        *secrets,
-        _object("v1", "ConfigMap", name, data=files),
+        *(_object("v1", "Secret", one, stringData={"password": PASSWORD}) for one in astuple(secrets)),
+        _object("v1", "ConfigMap", engine_config(database), data=template.config),
         _object("v1", "ServiceAccount", name),
-        _object("rbac.authorization.k8s.io/v1", "Role", name, rules=rules(name)),
+        _object("rbac.authorization.k8s.io/v1", "Role", name, rules=template.role_rules),
         _object("rbac.authorization.k8s.io/v1", "RoleBinding", name, subjects=[subject], roleRef=role),
         _object("v1", "Service", name, spec={"clusterIP": "None", "selector": labels, "ports": ports}),
-        _object("v1", "Service", f"{name}-rw", spec={"selector": {**labels, ROLE_LABEL: "primary"}, "ports": ports}),
-        _object("apps/v1", "StatefulSet", name, spec=_stateful_set(name, labels, replicas, version)),
+        _object("v1", "Service", f"{name}-rw", spec={"selector": primary, "ports": ports}),
+        _object("apps/v1", "StatefulSet", name, spec=_stateful_set(database, template, replicas)),
     ]
 
 
-def _stateful_set(name: str, labels: dict[str, str], replicas: int, version: str) -> dict[str, Any]:
-    secrets = {"superuser": f"{name}-superuser", "replication": f"{name}-replication", "application": f"{name}-app"}
-    pod = {
-        "serviceAccountName": name,
-        "terminationGracePeriodSeconds": 30,
-        "containers": [container(image(version), name, **secrets)],
-        "volumes": volumes(name),
-    }
+def _stateful_set(database: Database, template: MemberTemplate, replicas: int) -> dict[str, Any]:
+    name, labels = database.name, selector_of(database)
+    mounts = [
+        {"name": "data", "mountPath": template.data_path},
+        {"name": "config", "mountPath": template.config_path, "readOnly": True},
+    ]
+    container = {"name": "database", **template.container, "volumeMounts": mounts}
+    config = {"name": "config", "configMap": {"name": engine_config(database)}}
+    pod = pod_spec(container, labels, user=template.user, volumes=[config], serviceAccountName=name)
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     return {
         "serviceName": name,
         "replicas": replicas,
         "podManagementPolicy": "Parallel",
         "selector": {"matchLabels": labels},
-        "template": {"metadata": {"labels": labels}, "spec": pod},
+        "template": {"metadata": {"labels": labels}, "spec": {**pod, "automountServiceAccountToken": True}},
         "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim}],
     }
 

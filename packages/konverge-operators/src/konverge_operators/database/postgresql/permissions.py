@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-__all__ = ["MAX_MEMBERS", "rules"]
+from konverge_operators.database.api import MAX_REPLICAS
+from konverge_operators.manifests import Json
 
-MAX_MEMBERS: Final = 9
+__all__ = ["CONFIG_MAPS", "rules"]
 
-_CONFIG_MAPS: Final = ("config", "failover", "leader", "sync")
+CONFIG_MAPS: Final = ("config", "failover", "leader", "sync")
+"""The last part of the names of Patroni's ConfigMaps."""
 
 
-def rules(name: str) -> list[dict[str, Any]]:
+def rules(name: str) -> list[Json]:
     """Return the rules of the Role for the members of a cluster.
 
     They write only their own ConfigMaps and pods. Listing cannot be limited by name, and neither can creation.
     """
-    config_maps = [f"{name}-{one}" for one in _CONFIG_MAPS]
-    pods = [f"{name}-{number}" for number in range(MAX_MEMBERS)]
+    config_maps = [f"{name}-{one}" for one in CONFIG_MAPS]
+    pods = [f"{name}-{number}" for number in range(MAX_REPLICAS)]
     return [
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "list", "watch"]},
         {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": config_maps, "verbs": ["get", "patch"]},

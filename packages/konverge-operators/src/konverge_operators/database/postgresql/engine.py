@@ -1,0 +1,193 @@
+"""PostgreSQL as an engine of the Database operator.
+
+Patroni's store is the only way in: a switchover and a change of settings are written there, and all members follow.
+What needs a member itself (a restart, a rebuild, a login) is a command in its container, so that the superuser never
+connects over the network.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets as randomness
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+from konverge import NotFound
+from konverge.errors import ApiError, DecodeError, TransportError
+from konverge.k8s.core.v1 import ConfigMap, Pod
+from konverge_operators.database.api import Database
+from konverge_operators.database.engine import (
+    EngineError,
+    Login,
+    Major,
+    MemberTemplate,
+    ObservedMembers,
+    Permission,
+    SecretNames,
+    Target,
+)
+from konverge_operators.database.names import selector_of
+from konverge_operators.database.postgresql.configuration import (
+    CONFIGURATION_FILE,
+    DIRECTORY,
+    OWNED_PARAMETERS,
+    REPLICATION,
+    ROLE_LABEL,
+    ROLES_FILE,
+    SUPERUSER,
+    Configuration,
+)
+from konverge_operators.database.postgresql.logins import alternate_of, create_login, invalidate_login
+from konverge_operators.database.postgresql.members import DATA, PATRONI_PORT, POSTGRES_PORT, container
+from konverge_operators.database.postgresql.permissions import CONFIG_MAPS, rules
+from konverge_operators.database.postgresql.states import Store, observed_members
+from konverge_operators.database.postgresql.versions import MAJORS, image
+from konverge_operators.manifests import child
+
+__all__ = ["PostgreSQL"]
+
+_PSQL: Final = (
+    'PGPASSWORD="$PATRONI_SUPERUSER_PASSWORD" exec psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1'
+    f' --host="$POD_IP" --port={POSTGRES_PORT} --username={SUPERUSER} --dbname=postgres'
+)
+
+
+class PostgreSQL:
+    """PostgreSQL with Patroni."""
+
+    name = "postgresql"
+    majors: Sequence[Major] = MAJORS
+    denied_parameters: Mapping[str, str] = OWNED_PARAMETERS
+    operator_permissions: Sequence[Permission] = (
+        (ConfigMap, ("get", "list", "watch", "create", "patch", "delete"), ""),
+        (Pod, ("list", "watch", "patch"), ""),
+        (Pod, ("create", "get"), "exec"),
+    )
+
+    # Pure
+
+    def render(self, database: Database, version: str, secrets: SecretNames) -> MemberTemplate:
+        configuration = _configuration(database)
+        return MemberTemplate(
+            container=container(image(version), secrets),
+            port=POSTGRES_PORT,
+            config={CONFIGURATION_FILE: configuration.file(), ROLES_FILE: configuration.roles()},
+            config_path=DIRECTORY,
+            data_path=DATA,
+            member_ports=(PATRONI_PORT,),
+            role_rules=rules(database.name),
+            primary_labels={ROLE_LABEL: "primary"},
+            replica_labels={ROLE_LABEL: "replica"},
+        )
+
+    def usernames(self, database: Database) -> Mapping[str, str]:
+        owner = database.spec.owner
+        return {
+            "superuser": SUPERUSER,
+            "replication": REPLICATION,
+            "application": owner,
+            "alternate": alternate_of(owner),
+        }
+
+    def connection(self, database: Database, host: str, login: Login) -> dict[str, str]:
+        user, password, name = (quote(one, safe="") for one in (login.username, login.password, database.spec.database))
+        return {
+            "type": "postgresql",
+            "host": host,
+            "port": str(POSTGRES_PORT),
+            "username": login.username,
+            "password": login.password,
+            "database": database.spec.database,
+            "uri": f"postgresql://{user}:{password}@{host}:{POSTGRES_PORT}/{name}",
+        }
+
+    # Members
+
+    async def observe(self, target: Target) -> ObservedMembers:
+        return observed_members(target.pods, await _store(target), _settings(target))
+
+    async def configure(self, target: Target) -> None:
+        store = await _store(target)
+        if store.settings is not None and store.settings != _settings(target):
+            await _annotate(target, "config", {"config": json.dumps(_settings(target))})
+
+    async def switchover(self, target: Target, to: str) -> None:
+        store = await _store(target)
+        if store.leader in ("", to) or store.switchover_pending:
+            return
+        # In synchronous mode Patroni refuses other candidates; without one it chooses.
+        candidate = to if not store.synchronous or to in store.synchronous else None
+        request = {"leader": store.leader, "member": candidate}
+        try:
+            await _annotate(target, "failover", request)
+        except NotFound:
+            await target.client.create(_config_map(target, "failover", request))
+
+    async def restart(self, target: Target, member: str) -> None:
+        await _execute(target, member, _patronictl("restart", target.name, member))
+
+    async def rebuild(self, target: Target, member: str) -> None:
+        await _execute(target, member, _patronictl("reinit", target.name, member))
+
+    async def set_login(self, target: Target, login: Login) -> None:
+        await _run_sql(target, create_login(login, target.database.spec.owner, randomness.token_bytes(16)))
+
+    async def delete_login(self, target: Target, username: str) -> None:
+        await _run_sql(target, invalidate_login(username))
+
+    async def forget(self, target: Target) -> None:
+        for entry in CONFIG_MAPS:
+            name = f"{target.name}-{entry}"
+            await target.client.delete(ConfigMap, name, namespace=target.namespace, missing_ok=True)
+
+
+def _configuration(database: Database) -> Configuration:
+    spec = database.spec
+    return Configuration(database.name, spec.database, spec.owner, selector_of(database))
+
+
+def _settings(target: Target) -> dict[str, Any]:
+    spec = target.database.spec
+    return _configuration(target.database).settings(spec.synchronous, spec.parameters)
+
+
+async def _store(target: Target) -> Store:
+    found = await target.client.list(ConfigMap, namespace=target.namespace, labels=selector_of(target.database))
+    return Store.of(target.name, found)
+
+
+def _config_map(target: Target, entry: str, annotations: Mapping[str, str | None]) -> ConfigMap:
+    """Return an entry of the store as Patroni would create it."""
+    values = {key: value for key, value in annotations.items() if value is not None}
+    found = child(ConfigMap, f"{target.name}-{entry}", selector_of(target.database), values)
+    found.metadata.namespace = target.namespace
+    return found
+
+
+async def _annotate(target: Target, entry: str, annotations: Mapping[str, str | None]) -> None:
+    patch = {"metadata": {"annotations": dict(annotations)}}
+    await target.client.patch(ConfigMap, f"{target.name}-{entry}", patch, namespace=target.namespace)
+
+
+def _patronictl(command: str, name: str, member: str) -> list[str]:
+    return ["patronictl", "-c", f"{DIRECTORY}/{CONFIGURATION_FILE}", command, name, member, "--force"]
+
+
+async def _run_sql(target: Target, script: str) -> None:
+    """Run a script as the superuser, on the primary."""
+    leader = (await _store(target)).leader
+    if not leader:
+        raise EngineError(f"{target.name} has no primary to change logins on")
+    await _execute(target, leader, ["sh", "-c", _PSQL], script.encode())
+
+
+async def _execute(target: Target, member: str, command: Sequence[str], stdin: bytes | None = None) -> None:
+    try:
+        result = await target.client.exec(
+            member, command, namespace=target.namespace, container="database", stdin=stdin
+        )
+    except (ApiError, TransportError, DecodeError) as error:
+        raise EngineError(f"{command[0]} on {member}: {error}") from error
+    if result.exit_code:
+        raise EngineError(f"{command[0]} on {member} ended with {result.exit_code}: {result.stderr.decode()[-500:]}")
