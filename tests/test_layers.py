@@ -68,6 +68,7 @@ OPTIONAL = {
     "konverge_operators/demo/environment.py": {"konverge_cluster"},
     "konverge_operators/redis/local_images.py": {"konverge_cluster"},
     "konverge_operators/ecommerce/local_images.py": {"konverge_cluster"},
+    "konverge_operators/database/postgresql/local_images.py": {"konverge_cluster"},
 }
 """Imports of a package that only an extra installs."""
 

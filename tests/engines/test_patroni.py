@@ -30,20 +30,23 @@ async def test_three_members_fail_over_without_loss() -> None:
         await load.prepare()
         prober = Prober(Login(), lambda: database.addresses)
 
+        faults = cluster.cluster.faults
         async with load.running(), prober.running(list(database.addresses)):
             await load.progress()
+            await faults.block_api_server(database.key(first))  # or it restarts, and may still have its lock
+            await faults.kill(database.key(first))
             killed = time.monotonic()
-            await cluster.cluster.faults.kill(database.key(first))
+            second = (await database.wait(lambda observed: observed.primary not in ("", first))).primary
             back = await load.progress()
-            second = (await database.wait_for_members(3)).primary
+            await faults.unblock_api_server(database.key(first))
+            await database.wait_for_members(3)
             await load.progress()
 
-        print(f"killed {first}, {back.ended - killed:.1f} s without an acknowledged write")
-        assert second != first, "a replica leads"
+        print(f"killed {first}: {load.longest_gap(killed, back.ended):.1f} s without an acknowledged write")
         assert await load.missing() == []
         assert prober.violations() == []
-        assert {one.member for one in prober.probes} == {first, second}
-        assert back.ended - killed < TTL + 5
+        assert {one.member for one in prober.probes} >= {first, second}
+        assert load.longest_gap(killed, back.ended) < 2 * TTL
         await check_requests(database, load)
 
 

@@ -39,8 +39,8 @@ def store(**entries: dict[str, str]) -> Store:
     )
 
 
-PRIMARY = {"state": "running", "role": "primary", "timeline": 2}
-REPLICA = {"state": "running", "role": "replica", "timeline": 2, "replication_state": "streaming", "xlog_location": 90}
+PRIMARY: dict[str, Any] = {"state": "running", "role": "primary", "timeline": 2}
+REPLICA: dict[str, Any] = {"state": "running", "role": "replica", "timeline": 2, "replication_state": "streaming", "xlog_location": 90}
 SETTINGS = {"ttl": 20}
 STORE = store(
     config={"initialize": "7", "config": json.dumps(SETTINGS)},
