@@ -82,9 +82,16 @@ async def check_requests(database: PatroniCluster, load: Load) -> None:
         await value_of("SELECT 1", load)
 
     replica = next(one.name for one in (await database.wait_for_members(3)).members if one.role == "replica")
+    copies = copies_of(database, replica)
     await engine.rebuild(await database.target(), replica)
-    await database.wait(lambda observed: not observed.member(replica).healthy)
+    await database.cluster.until(lambda: copies_of(database, replica) > copies)
     await database.wait_for_members(3)
+
+
+def copies_of(database: PatroniCluster, member: str) -> int:
+    """Return how often a member has copied all data from another one since its container started."""
+    runs = database.cluster.process_pod(member).containers["database"].state.restarts
+    return database.cluster.log(member, "database", runs).count("replica has been created using basebackup")
 
 
 def is_restarted(member: str, observed: ObservedMembers) -> bool:
