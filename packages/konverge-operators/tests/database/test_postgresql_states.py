@@ -40,7 +40,13 @@ def store(**entries: dict[str, str]) -> Store:
 
 
 PRIMARY: dict[str, Any] = {"state": "running", "role": "primary", "timeline": 2}
-REPLICA: dict[str, Any] = {"state": "running", "role": "replica", "timeline": 2, "replication_state": "streaming", "xlog_location": 90}
+REPLICA: dict[str, Any] = {
+    "state": "running",
+    "role": "replica",
+    "timeline": 2,
+    "replication_state": "streaming",
+    "xlog_location": 90,
+}
 SETTINGS = {"ttl": 20}
 STORE = store(
     config={"initialize": "7", "config": json.dumps(SETTINGS)},
