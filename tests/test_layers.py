@@ -43,7 +43,7 @@ LAYERS: dict[str, list[set[str]]] = {
         {"workloads", "garbage", "namespaces", "nodes", "role_aggregation", "credentials"},
         {"processes", "node_lifecycle", "taint_eviction", "pod_gc"},
         {"pod_streams"},
-        {"embedded_cluster"},
+        {"embedded_cluster", "operator_accounts"},
         {"testing"},
         {"cli", "__init__"},
     ],

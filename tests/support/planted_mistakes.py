@@ -194,7 +194,7 @@ class MissedWatch(SiteReconciler):
         return (secret.data or {}).get("password", b"").hex()
 
     def watch(self, builder: Builder[Site]) -> Builder[Site]:
-        return builder
+        return builder.needs(Secret, "get")
 
 
 class CallNotIdempotent(SiteReconciler):

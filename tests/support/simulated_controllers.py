@@ -29,7 +29,12 @@ def volume_operator() -> Operator:
 
 
 class _ClusterWithout(TestCluster):
+    """Without RBAC: the cluster runs its own controllers as the admin, so they declare few of their permissions."""
+
     operator_under_test: Callable[[], Operator]
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(rbac=False, **options)
 
     def builtin_controllers(self) -> Controllers:
         tested = {one.name for one in type(self).operator_under_test().controllers}

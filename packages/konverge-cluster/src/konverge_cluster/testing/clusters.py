@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from konverge.client import Client
+from konverge.client import Client, ClientOptions, InProcessTransport
 from konverge.controller import Controller
 from konverge.errors import WaitTimeout
 from konverge.manager import Manager, Operator
 from konverge.objects import Unstructured, wall_clock
 from konverge.testing.virtual_time import START, VirtualTimeLoop
 from konverge_cluster.embedded_cluster import EmbeddedCluster
-from konverge_cluster.testing.operators import install_operator, missing_declarations, whole_operator
+from konverge_cluster.operator_accounts import AccountTransport, account_user, create_account
+from konverge_cluster.testing.operators import (
+    MissingPermission,
+    install_operator,
+    missing_declarations,
+    whole_operator,
+)
 
 __all__ = ["TestCluster", "virtual_clock", "wall_clock"]
 
@@ -38,6 +45,19 @@ def _seeded(seed: int | None) -> Generator[None]:
         yield
     finally:
         random.setstate(state)
+
+
+@contextmanager
+def _reported(missing: list[str]) -> Generator[None]:
+    """Fail a test whose operator lacks rights; a test that fails for another reason gets them as notes."""
+    try:
+        yield
+    except Exception as error:
+        for line in missing:
+            error.add_note(line)
+        raise
+    if missing:
+        raise MissingPermission("\n".join(missing))
 
 
 class TestCluster(EmbeddedCluster):
@@ -77,24 +97,32 @@ class TestCluster(EmbeddedCluster):
     ) -> AsyncGenerator[Manager]:
         """Run an operator on this cluster inside an `async with` block; `options` are those of `Manager`.
 
-        An `Operator` is run whole: its CRDs and webhooks, with conversion, are installed first. Controllers run under
-        `name`.
+        An `Operator` is run whole: its CRDs and webhooks, with conversion, are installed first, and it runs under its
+        own service account, with the rights that `konverge manifests` generates. Controllers run under `name` and may
+        do everything.
 
-        Raises: TypeError for an `Operator` together with anything else; AssertionError at the end of the block, when a
-        controller applied a kind that it does not declare.
+        Raises: TypeError for an `Operator` together with anything else; after the block AssertionError when a
+        controller applied a kind that it does not declare, and MissingPermission when a request of an `Operator` was
+        denied.
         """
         operator = whole_operator(parts, name)
+        missing: list[str] = []
+        client = self.client()
         if any(part is operator for part in parts):
-            await install_operator(self.server, self.client(), operator)
-        manager = operator.manager(self.operator_client(operator), **options)
-        async with manager.running() as running:
-            yield manager
-            if found := missing_declarations(running):
-                raise AssertionError("; ".join(found))
+            await install_operator(self.server, client, operator)
+            await create_account(client, operator)
+            client = self._operator_client(operator, missing.append)
+        manager = operator.manager(client, **options)
+        with _reported(missing):
+            async with manager.running() as running:
+                yield manager
+                if found := missing_declarations(running):
+                    raise AssertionError("; ".join(found))
 
-    def operator_client(self, operator: Operator) -> Client:  # noqa: ARG002 - a cluster with RBAC needs it
-        """Return the client that an operator runs with. The cluster has no RBAC, so it may do everything."""
-        return self.client()
+    def _operator_client(self, operator: Operator, on_missing: Callable[[str], None]) -> Client:
+        """Return the client that an operator runs with: as its service account. Missing rules are reported."""
+        transport = InProcessTransport(partial(self.server.handle, user=account_user(operator)))
+        return Client(AccountTransport(transport, operator, on_missing), options=ClientOptions(namespace="default"))
 
     async def install(self, *crds: Unstructured) -> Client:
         """Create CRDs, which the embedded server serves at once; return a client."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from konverge.client import Client
 from konverge.controller import Controller
@@ -10,11 +10,13 @@ from konverge.manager import Operator
 from konverge.manager.running_manager import RunningManager
 from konverge.webhooks import Address, Webhooks, configurations_for
 from konverge_cluster.embedded_server import EmbeddedServer
+from konverge_cluster.operator_accounts import NAMESPACE
 
-__all__ = ["install_operator", "missing_declarations", "whole_operator"]
+__all__ = ["MissingPermission", "install_operator", "missing_declarations", "whole_operator"]
 
-NAMESPACE: Final = "operators"
-"""The namespace of the Service in the webhooks' configurations; neither needs to exist."""
+
+class MissingPermission(AssertionError):
+    """An operator was denied what its generated rights do not include. The text has the rules to add, one a line."""
 
 
 def whole_operator(parts: tuple[Operator | Controller[Any], ...], name: str) -> Operator:

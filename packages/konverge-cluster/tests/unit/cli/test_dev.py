@@ -99,6 +99,28 @@ def test_an_operator_runs_is_reloaded_and_leaves_nothing_behind(dev: Program, so
     assert not (dev.folder / "konverge.kubeconfig").exists()
 
 
+def test_an_operator_without_a_rule_exits_with_the_rule_to_add(source: Path, tmp_path: Path) -> None:
+    status = '    thing.status.phase = "First"'
+    text = source.read_text().replace(status, f'    await ctx.client.list("secrets")\n{status}')
+    source.write_text(text)
+    with program("dev", "things", folder=tmp_path, temporary=tmp_path / "scratch") as dev:
+        output = dev.read_until("the operator exited with code 1; it is restarted when its source changes")
+        rule = '{apiGroups: [""], resources: ["secrets"], verbs: ["list"]}'
+        assert (
+            "thing-operator may not list secrets at the cluster scope: declare .needs(<kind of secrets>, 'list')"
+            in output
+        )
+        assert rule in output
+
+        source.write_text(
+            text.replace(".build(reconcile)", '.needs(Secret, "list").build(reconcile)').replace(
+                "from pathlib import Path", "from pathlib import Path\nfrom konverge.k8s.core.v1 import Secret"
+            )
+        )
+        dev.read_until("Thing default/small: First")
+        dev.end(signal.SIGINT)
+
+
 def test_a_file_named_like_a_standard_library_module_runs_and_exits_when_dev_is_killed(
     source: Path, tmp_path: Path
 ) -> None:

@@ -91,7 +91,7 @@ async def _run(kubeconfig: str | None, context: str | None) -> None:
 
 
 async def _run_in(environment: DemoEnvironment, operator: Operator, printer: StepPrinter, folder: Path) -> None:
-    from konverge_operators.demo.environment import install_operator, temporary_namespace
+    from konverge_operators.demo.environment import install_operator, operator_arguments, temporary_namespace
 
     async with temporary_namespace(environment) as client:
         namespace = client.options.namespace
@@ -99,7 +99,8 @@ async def _run_in(environment: DemoEnvironment, operator: Operator, printer: Ste
         async with install_operator(environment, client, operator, sample) as has_webhooks:
             webhooks = "webhooks run in this process" if has_webhooks else "no webhooks: the server cannot reach them"
             printer.print_step(f"installed: CRD {', '.join(crd.name for crd in operator.crds())}; {webhooks}")
-            with _start_replicas(environment, operator, namespace, folder) as replicas:
+            arguments = await operator_arguments(environment, client, operator)
+            with _start_replicas(arguments, operator, namespace, folder) as replicas:
                 await _run_steps(
                     environment,
                     operator,
@@ -130,11 +131,11 @@ async def _run_steps(environment: DemoEnvironment, operator: Operator, printer: 
 
 @contextmanager
 def _start_replicas(
-    environment: DemoEnvironment, operator: Operator, namespace: str, folder: Path
+    arguments: tuple[str, ...], operator: Operator, namespace: str, folder: Path
 ) -> Generator[Replicas]:
     from konverge_operators.demo.replicas import run_replicas
 
-    place = [*environment.arguments, "--namespace", namespace, "--lease-namespace", namespace]
+    place = [*arguments, "--namespace", namespace, "--lease-namespace", namespace]
     lease = ["--leader-elect", "--lease-duration", f"{_LEASE_DURATION:g}", "--metrics-port", "0"]
     with run_replicas([TARGET, *place, *lease], folder) as replicas:
         for number in range(1, _REPLICAS + 1):

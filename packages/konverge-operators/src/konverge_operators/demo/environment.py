@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+import yaml
 
 from konverge.cli.loopback_webhooks import is_loopback, serve_loopback_webhooks
+from konverge.cli.manifests.rbac import rbac_objects
+from konverge.cli.manifests.release import Release
 from konverge.cli.server_check import check_server
 from konverge.client import Client, ClientConfig, exists, has_condition, is_deleted, load_config
 from konverge.errors import NotFound
@@ -24,22 +27,28 @@ __all__ = [
     "embedded_environment",
     "existing_environment",
     "install_operator",
+    "operator_arguments",
     "temporary_namespace",
 ]
 
 _EMBEDDED_STEP_TIMEOUT = 60.0
 _EXISTING_STEP_TIMEOUT = 300.0
 _PREFIX = "konverge-demo-"
+_TOKEN_LIFETIME = 3600
 
 
 @dataclass(frozen=True, kw_only=True)
 class DemoEnvironment:
-    """A cluster: how to connect to it from code and from a command line, and the timeout of a step in seconds."""
+    """A cluster: how to connect to it from code and from a command line, and the timeout of a step in seconds.
+
+    `account` is where the operator's kubeconfig is written, None for the credentials of the demo itself.
+    """
 
     config: ClientConfig
     arguments: tuple[str, ...]
     description: str
     step_timeout: float
+    account: Path | None = None
 
 
 @asynccontextmanager
@@ -56,6 +65,7 @@ async def embedded_environment(folder: Path) -> AsyncGenerator[DemoEnvironment]:
             arguments=("--kubeconfig", str(path)),
             description=f"API server, controllers and {len(running.nodes.nodes)} nodes in this process",
             step_timeout=_EMBEDDED_STEP_TIMEOUT,
+            account=folder / "operator.kubeconfig",
         )
 
 
@@ -86,6 +96,31 @@ async def temporary_namespace(environment: DemoEnvironment) -> AsyncGenerator[Cl
         finally:
             await client.delete(Namespace, created.name, missing_ok=True)
             await client.wait_for(Namespace, created.name, is_deleted(), timeout=timeout)
+
+
+async def operator_arguments(environment: DemoEnvironment, client: Client, operator: Operator) -> tuple[str, ...]:
+    """Return how the operator connects: in an embedded cluster as its own service account, with the generated rights.
+
+    The roles are in the namespace of the demo, and are removed with it.
+    """
+    if environment.account is None:
+        return environment.arguments
+    namespace = client.options.namespace
+    release = Release(operator=operator, target="demo", image="demo", namespace=namespace, namespaces=(namespace,))
+    for obj in rbac_objects(release):
+        if obj.metadata.get("namespace"):  # a webhook's certificate is kept up to date by this process
+            await client.create(obj)
+    token = await client.create_token(operator.name, lifetime=_TOKEN_LIFETIME)
+    _write_kubeconfig(environment.account, token.token, Path(environment.arguments[1]))
+    return ("--kubeconfig", str(environment.account))
+
+
+def _write_kubeconfig(path: Path, token: str, admin: Path) -> None:
+    """Write the kubeconfig of the admin with another user."""
+    kubeconfig = yaml.safe_load(admin.read_text())
+    kubeconfig["users"][0]["user"] = {"token": token}
+    path.touch(mode=0o600)
+    path.write_text(yaml.safe_dump(kubeconfig))
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, Final
@@ -14,14 +14,16 @@ from konverge.manager import LeaderElection, Operator
 from konverge.manager.running_manager import RunningManager
 from konverge.objects import Key
 from konverge.reconcile import Context, Reconciler, Result
-from konverge_cluster.embedded_server import EmbeddedServer
+from konverge.wire.messages import Request, Response
+from konverge_cluster import operator_accounts
+from konverge_cluster.operator_accounts import AccountTransport
 from konverge_cluster.testing.operators import missing_declarations
 from konverge_cluster.testing.simulation.transports import Faults, ProcessTransport
 
 __all__ = ["HOT_LOOP", "NAMESPACE", "Processes"]
 
 NAMESPACE: Final = "default"
-"""The namespace of the clients and of the lease."""
+"""The namespace of the clients."""
 
 HOT_LOOP: Final = 100
 """How many reconciles of one key in a minute are a hot loop."""
@@ -32,18 +34,23 @@ _LEASE_POLL: Final = 0.5
 class Processes:
     """Runs processes of the operator until it is cancelled, `replicas` at a time.
 
-    `build` returns the operator of a process, given its transport. Several replicas compete for a lease. So do the
-    processes of a single one with a `lose-lease` in the schedule: the successor of a process that cannot renew its
-    lease waits as a standby.
+    `handle` is the API server for the account of the operator. `build` returns the operator of a process, given its
+    transport. Several replicas compete for a lease. So do the processes of a single one with a `lose-lease` in the
+    schedule: the successor of a process that cannot renew its lease waits as a standby.
     """
 
     def __init__(
-        self, server: EmbeddedServer, faults: Faults, build: Callable[[ProcessTransport], Operator], *, replicas: int
+        self,
+        handle: Callable[[Request], Awaitable[Response]],
+        faults: Faults,
+        build: Callable[[ProcessTransport], Operator],
+        *,
+        replicas: int,
     ) -> None:
         self.failed = asyncio.Event()
         self.started = 0
         self.were_down = False
-        self._server = server
+        self._handle = handle
         self._faults = faults
         self._build = build
         self._replicas = replicas
@@ -80,7 +87,7 @@ class Processes:
         """Start a process, and the next one when it has crashed or cannot renew its lease any more."""
         while not self.failed.is_set():
             self.started += 1
-            transport = ProcessTransport(InProcessTransport(self._server.handle), self._faults, self.started)
+            transport = ProcessTransport(InProcessTransport(self._handle), self._faults, self.started)
             process = processes.create_task(self._serve(transport))
             lost = processes.create_task(transport.lease_lost.wait())
             await asyncio.wait([process, lost], return_when=asyncio.FIRST_COMPLETED)
@@ -92,15 +99,16 @@ class Processes:
         async with AsyncExitStack() as stack:
             self._faults.processes.append(transport)
             stack.callback(self._faults.processes.remove, transport)
-            client = Client(transport, options=ClientOptions(namespace=NAMESPACE))
-            await stack.enter_async_context(client)
             operator = self._build(transport)
+            reporting = AccountTransport(transport, operator, self._fail)
+            client = Client(reporting, options=ClientOptions(namespace=NAMESPACE))
+            await stack.enter_async_context(client)
             counted = tuple(
                 replace(one, reconciler=_CountingReconciler(one.reconciler, self._hot_loop))
                 for one in operator.controllers
             )
             manager = replace(operator, controllers=counted).manager(
-                client, grace=0.0, leader_election=self._election(transport.number)
+                client, grace=0.0, leader_election=self._election(operator, transport.number)
             )
             manager.skip_permission_check()
             running = await stack.enter_async_context(manager.running())
@@ -114,14 +122,17 @@ class Processes:
         while not transport.crashed.is_set() and not running.lost_reason:  # noqa: ASYNC110 - free on virtual time
             await asyncio.sleep(_LEASE_POLL)
 
-    def _election(self, number: int) -> LeaderElection | None:
+    def _election(self, operator: Operator, number: int) -> LeaderElection | None:
         if not self._elects:
             return None
         clock = asyncio.get_running_loop().time
-        return LeaderElection("simulation", NAMESPACE, identity=f"process-{number}", clock=clock)
+        return LeaderElection(operator.name, operator_accounts.NAMESPACE, identity=f"process-{number}", clock=clock)
 
     def _hot_loop(self, key: Key) -> None:
-        self._faults.failures.append(f"reconciled {key} more than {HOT_LOOP} times in a minute: a hot loop")
+        self._fail(f"reconciled {key} more than {HOT_LOOP} times in a minute: a hot loop")
+
+    def _fail(self, failure: str) -> None:
+        self._faults.failures.append(failure)
         self.failed.set()
         self.kill()
 

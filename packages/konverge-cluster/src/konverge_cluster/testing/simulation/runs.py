@@ -14,11 +14,13 @@ from collections import Counter
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic
 
 from konverge.client import Client, ClientOptions, InProcessTransport
 from konverge.manager import Operator
 from konverge.objects import kind_of
+from konverge_cluster.operator_accounts import account_user, create_account
 from konverge_cluster.testing.clusters import TestCluster, virtual_clock
 from konverge_cluster.testing.operators import install_operator
 from konverge_cluster.testing.simulation.audits import OPERATOR, USER, Audit, Target, Write
@@ -356,7 +358,9 @@ async def _create_environment(
 
     operator = options.build(external)
     await install_operator(cluster.server, cluster.client(), operator)
-    processes = Processes(cluster.server, faults, build, replicas=options.replicas)
+    await create_account(cluster.client(), operator)
+    handle = partial(cluster.server.handle, user=account_user(operator))
+    processes = Processes(handle, faults, build, replicas=options.replicas)
     faults.kinds = {(one.kind.group, one.kind.plural) for one in operator.controllers}
     return Environment(cluster, faults, processes, external)
 
