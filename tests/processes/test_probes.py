@@ -107,6 +107,40 @@ async def test_hooks_run_after_the_start_and_before_sigterm(cluster: ProcessClus
     assert (await asyncio.to_thread(Path(kept, "order").read_text)).split() == ["postStart", "preStop", "sigterm"]
 
 
+@ONE_MODE
+@shared
+async def test_a_deleted_pod_is_ready_until_its_readiness_probe_fails(cluster: ProcessCluster) -> None:
+    probes = {
+        "readinessProbe": executes("sh", "-c", "echo >> /state/probes; test ! -e /state/closed", failureThreshold=1),
+        "livenessProbe": executes("test", "!", "-e", "/state/closed", failureThreshold=1),
+    }
+    hook = {"exec": {"command": ["sh", "-c", "while [ ! -e /state/end ]; do sleep 0.1; done"]}}
+    container = {"args": [SLEEP], "lifecycle": {"preStop": hook}, **MOUNT, **probes}
+    await cluster.create("p", container, **VOLUME, terminationGracePeriodSeconds=30)
+    await cluster.wait("p", is_ready)
+
+    async def probed_again() -> None:
+        count = int(await cluster.execute("p", "sh", "-c", "wc -l < /state/probes"))
+        await cluster.until_async(lambda: cluster.execute("p", "sh", "-c", enough.format(count + 1)), "yes\n")
+
+    enough = "[ $(wc -l < /state/probes) -ge {} ] && echo yes || echo no"
+    await cluster.delete("p")
+    await cluster.until_event("p", "Stopping container c")
+    await probed_again()
+    before = await cluster.client.get("pods", "p")
+    await cluster.execute("p", "touch", "/state/closed")
+    await cluster.wait("p", lambda obj: not is_ready(obj))
+    await probed_again()
+    await cluster.execute("p", "touch", "/state/end")
+    await cluster.wait_until_gone("p")
+
+    assert is_ready(before)
+    assert "deletionTimestamp" in before.metadata
+    events = await cluster.events("p")
+    assert any("Readiness probe failed" in one for one in events)
+    assert not [one for one in events if "Liveness" in one or "restarted" in one]
+
+
 @shared
 async def test_a_failing_post_start_hook_kills_the_container(cluster: ProcessCluster) -> None:
     hooks = {"postStart": {"exec": {"command": ["sh", "-c", "echo no; exit 4"]}}}

@@ -183,13 +183,17 @@ class ProcessContainer:
 
         async def once() -> Answer:
             answer = await run_handler(probe, self, timeout=options.timeout)
-            if not answer.ok:
+            if not answer.ok and self._counts(run, kind):
                 message = f"{kind.removesuffix('Probe').title()} probe failed: {answer.message}"
                 self._hooks.event(PodEvent("Unhealthy", message, warning=True))
                 self._hooks.changed()
             return answer
 
         await run_probe(options, once, lambda answer: self._decide(run, kind, answer))
+
+    def _counts(self, run: _Run, kind: str) -> bool:
+        """Report whether a probe counts: while a container is stopped, only readiness does."""
+        return run.grace is None or kind == "readinessProbe"
 
     def _decide(self, run: _Run, kind: str, answer: Answer) -> bool:
         """Act on an answer that reached its threshold; report whether to go on asking."""
@@ -198,6 +202,8 @@ class ProcessContainer:
                 run.ready = answer.ok
                 self._hooks.changed()
             return True
+        if not self._counts(run, kind):
+            return False
         if answer.ok:
             return kind == "livenessProbe"
         what = kind.removesuffix("Probe")
@@ -216,8 +222,7 @@ class ProcessContainer:
         if run.running.exit is not None:
             self._finish(run, run.running.exit, now)
         else:
-            ready = run.ready and run.grace is None
-            self.state = replace(self.state, started=run.started, ready=ready)
+            self.state = replace(self.state, started=run.started, ready=run.ready)
 
     @property
     def waits_for_hook(self) -> bool:

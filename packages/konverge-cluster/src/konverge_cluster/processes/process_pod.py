@@ -344,6 +344,8 @@ class ProcessPod:
     def _reported(self, container: ProcessContainer) -> ContainerState:
         if container.waits_for_hook:
             return replace(container.state, running=None, waiting=self._creating)
+        if self._failure is not None:
+            return replace(container.state, ready=False)
         return container.state
 
     def _status(self, phase: str, *, ready_to_start: bool) -> dict[str, Any]:
