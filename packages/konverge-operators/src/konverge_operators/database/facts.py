@@ -109,14 +109,13 @@ class Facts:
 
 def is_pod_ready(pod: Pod) -> bool:
     """Report whether a pod is ready and not being deleted."""
-    conditions = pod.status.conditions or [] if pod.status is not None else []
-    ready = any(one.type == "Ready" and one.status == "True" for one in conditions)
+    ready = any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions or ())
     return ready and pod.metadata.deletion_timestamp is None
 
 
 def capacity_of(claim: PersistentVolumeClaim) -> Quantity:
     """Return the capacity of a claim; of one that is not bound yet its request."""
-    capacity = (claim.status.capacity or {}).get("storage") if claim.status is not None else None
+    capacity = (claim.status.capacity or {}).get("storage")
     resources = claim.spec.resources
     requested = (resources.requests or {}).get("storage") if resources is not None else None
     return Quantity(str(capacity or requested or "0"))

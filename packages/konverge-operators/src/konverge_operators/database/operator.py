@@ -17,9 +17,11 @@ from konverge_operators.database.api import Database
 from konverge_operators.database.children import KINDS
 from konverge_operators.database.engine import Engine
 from konverge_operators.database.names import MANAGED_BY, OPERATOR
+from konverge_operators.database.postgresql.engine import PostgreSQL
+from konverge_operators.database.postgresql.local_images import local_images
 from konverge_operators.database.reconciler import DatabaseReconciler
 
-__all__ = ["new_operator"]
+__all__ = ["new_operator", "operator"]
 
 _MANAGED = CacheOptions(labels=MANAGED_BY)
 _POD_CHANGED = (
@@ -48,6 +50,7 @@ def new_operator(engines: Sequence[Engine], reconciler: DatabaseReconciler | Non
         name=OPERATOR,
         controllers=(builder.build(reconciler),),
         samples=(samples / "database.yaml",),
+        images=(local_images,),
         metrics=reconciler.collectors,
     )
 
@@ -56,3 +59,6 @@ def _database_of(obj: Resource) -> list[Key]:
     """Return the database that a pod or a claim belongs to."""
     instance = (obj.metadata.labels or {}).get("app.kubernetes.io/instance")
     return [Key(obj.namespace, instance)] if instance else []
+
+
+operator = new_operator([PostgreSQL()])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from typing import Any
 
 from konverge import Context
 from konverge.k8s.apps.v1 import StatefulSet
@@ -53,7 +54,8 @@ def database_status(app: EcommerceApp, objects: Sequence[AnyObject]) -> ObjectSt
 
 
 def _reported_secret(database: Unstructured) -> str:
-    return str((database.get("status") or {}).get("connectionSecret") or "")
+    status: dict[str, Any] = database.get("status") or {}
+    return str(status.get("connectionSecret") or "")
 
 
 async def database_objects(app: EcommerceApp, ctx: Context) -> list[AnyObject]:

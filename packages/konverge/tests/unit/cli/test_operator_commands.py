@@ -119,7 +119,7 @@ def test_an_operator_limited_to_namespaces_gets_roles_there_only(package: str) -
 def test_run_without_a_cluster_is_an_error(package: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)
-    result = CliRunner().invoke(main, ["run", package])
+    result = CliRunner().invoke(main, ["run", package, "--metrics-port=0"])  # other tests may listen on the default
     assert result.exit_code == 1
     assert "kubeconfig" in result.output.lower()
 

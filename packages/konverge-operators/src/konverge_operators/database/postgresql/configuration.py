@@ -135,7 +135,7 @@ class Configuration:
     name: str
     database: str = "app"
     owner: str = "app"
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def settings(self, synchronous: Synchronous = "off", parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the settings that all members share, Patroni's dynamic configuration; `parameters` are the user's.

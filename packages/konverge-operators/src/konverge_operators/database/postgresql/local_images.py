@@ -9,10 +9,12 @@ from __future__ import annotations
 import importlib.util
 import sys
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from konverge_cluster.processes import LocalImage
 from konverge_operators.database.postgresql.versions import image
+
+if TYPE_CHECKING:
+    from konverge_cluster.processes import LocalImage
 
 __all__ = ["local_images"]
 
@@ -35,6 +37,9 @@ def _installation(package: str, directory: str) -> Path | None:
 
 
 def _local_image(version: str, directory: Path) -> LocalImage:
+    # Imported here because the package that runs processes is optional.
+    from konverge_cluster.processes import LocalImage
+
     return LocalImage(
         image(version),
         command=[sys.executable, "-m", "patroni"],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from konverge.k8s.core.v1 import ConfigMap, Pod
 from konverge_operators.database.engine import Member, ObservedMembers, Role
@@ -101,8 +101,8 @@ def _member(pod: Pod, store: Store) -> Member:
 
 def _status(pod: Pod) -> dict[str, Any]:
     text = pod.metadata.annotations.get(_STATUS, "")
-    found = json.loads(text) if text else {}
-    return found if isinstance(found, dict) else {}
+    found: Any = json.loads(text) if text else {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def _role(pod: Pod, status: Mapping[str, Any], store: Store) -> Role:
@@ -119,11 +119,10 @@ def _lag(status: Mapping[str, Any], store: Store) -> int | None:
 
 
 def _is_ready(pod: Pod) -> bool:
-    conditions = pod.status.conditions if pod.status is not None else None
-    return any(one.type == "Ready" and one.status == "True" for one in conditions or ())
+    return any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions or ())
 
 
 def _version(pod: Pod) -> str:
     """Return the release of the image that the pod runs."""
-    images = [one.image or "" for one in (pod.spec.containers if pod.spec is not None else ())]
+    images = [one.image or "" for one in pod.spec.containers]
     return images[0].rpartition(":")[2] if images else ""

@@ -69,7 +69,11 @@ def serve(answer: Callable[[], str]) -> None:
         request_queue_size = 128
 
     server = Server((os.environ["POD_IP"], int(os.environ["PORT"])), Handler)
-    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
+
+    def stop(*_: object) -> None:
+        threading.Thread(target=server.shutdown).start()
+
+    signal.signal(signal.SIGTERM, stop)
     server.serve_forever()
     server.server_close()
 
