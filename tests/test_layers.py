@@ -66,6 +66,7 @@ API_SERVER_MAY_IMPORT = {"objects", "wire", "schema", "errors", "certificates", 
 
 OPTIONAL = {
     "konverge_operators/demo/environment.py": {"konverge_cluster"},
+    "konverge_operators/demo/database.py": {"konverge_cluster"},
     "konverge_operators/redis/local_images.py": {"konverge_cluster"},
     "konverge_operators/ecommerce/local_images.py": {"konverge_cluster"},
     "konverge_operators/database/postgresql/local_images.py": {"konverge_cluster"},

@@ -40,7 +40,8 @@ class RunningDatabase:
         def holds(obj: Any) -> bool:
             return obj is not None and fact(obj)
 
-        found: Database = await self.client.wait_for(Database, NAME, holds, timeout=LIMIT)
+        found = await self.client.wait_for(Database, NAME, holds, timeout=LIMIT)
+        assert found is not None
         pods = await self.client.list(Pod)
         self.addresses |= {pod.name: pod.status.pod_ip for pod in pods if pod.status.pod_ip}
         return found

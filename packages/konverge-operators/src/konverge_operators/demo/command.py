@@ -1,10 +1,14 @@
-"""The command `konverge demo`: run the WebApp operator step by step, on an embedded cluster or on an existing one."""
+"""The command `konverge demo`: run an operator step by step.
+
+The WebApp operator runs on an embedded cluster or on an existing one, the Database operator on process nodes.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,29 +34,41 @@ _INTERRUPTED = 130
 
 
 @click.command(context_settings={"show_default": True})
+@click.argument("name", type=click.Choice(["webapp", "database"]), default="webapp")
 @click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False),
     help="Run on this cluster instead of an embedded one.",
 )
 @click.option("--context", help="Context of the kubeconfig.")
-def demo(kubeconfig: str | None, context: str | None) -> None:
-    """Run the lifecycle of a WebApp step by step and check each step; no cluster is needed.
+def demo(name: str, kubeconfig: str | None, context: str | None) -> None:
+    """Run the lifecycle of a WebApp or a Database step by step and check each step; no cluster is needed.
 
-    Two replicas of the operator run as processes, and the leader is killed on the way. On an existing cluster
-    everything happens in a new namespace. The namespace and the CRD are removed at the end. A step that fails
-    ends the demo with exit code 1. Ctrl-C stops it at any time and cleans up.
+    WebApp: two replicas of the operator run as processes, and the leader is killed on the way. On an existing cluster
+    everything happens in a new namespace. The namespace and the CRD are removed at the end.
 
-    Example: konverge demo
+    Database: three PostgreSQL servers run as processes of this machine, and their leader is killed (Linux; a minute).
+
+    A step that fails ends the demo with exit code 1. Ctrl-C stops it at any time and cleans up.
+
+    Examples: konverge demo, konverge demo database
     """
     if context and not kubeconfig:
         raise click.UsageError("--context needs a kubeconfig: add --kubeconfig")
+    if name == "database" and kubeconfig:
+        raise click.UsageError("the demo of databases has a cluster of its own: leave out --kubeconfig")
     if not kubeconfig and find_spec("konverge_cluster") is None:
         raise click.UsageError(
             "the embedded cluster is not installed: pip install 'konverge-operators[cluster]' (or pass --kubeconfig)"
         )
     try:
-        asyncio.run(_run_until_interrupted(kubeconfig, context))
+        if name == "database":
+            from konverge_operators.demo.database import check_machine
+
+            check_machine()
+            asyncio.run(_run_until_interrupted(_run_database))
+        else:
+            asyncio.run(_run_until_interrupted(partial(_run, kubeconfig, context)))
     except asyncio.CancelledError:
         click.echo("interrupted; nothing is left behind", err=True)
         raise click.exceptions.Exit(_INTERRUPTED) from None
@@ -60,7 +76,7 @@ def demo(kubeconfig: str | None, context: str | None) -> None:
         raise click.ClickException(str(error)) from error
 
 
-async def _run_until_interrupted(kubeconfig: str | None, context: str | None) -> None:
+async def _run_until_interrupted(run: Callable[[], Awaitable[None]]) -> None:
     from konverge.manager.signals import stop_on_signals
 
     task = asyncio.current_task()
@@ -70,7 +86,18 @@ async def _run_until_interrupted(kubeconfig: str | None, context: str | None) ->
         task.cancel()
 
     async with stop_on_signals(stop):
-        await _run(kubeconfig, context)
+        await run()
+
+
+async def _run_database() -> None:
+    from konverge.cli.log_files import log_to_file
+    from konverge_operators.demo.database import run_database_demo
+    from konverge_operators.demo.steps import StepPrinter
+
+    printer = StepPrinter()
+    with TemporaryDirectory(prefix="konverge-demo-") as folder, log_to_file(Path(folder) / "cluster.log"):
+        await run_database_demo(printer)
+    click.echo(f"Done in {printer.seconds:.1f} s, nothing is left behind.")
 
 
 async def _run(kubeconfig: str | None, context: str | None) -> None:

@@ -1,0 +1,191 @@
+"""The demo of the Database operator: three real PostgreSQL servers, whose leader is killed.
+
+The cluster, its process nodes and the operator run in this process; the members are processes of their own. Each step
+is checked: by the status of the Database, and by a client of PostgreSQL that connects through the Service.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from konverge.client import Client, exists, is_deleted
+from konverge.errors import WaitTimeout
+from konverge.k8s.core.v1 import Namespace, Secret, Service, ServiceAccount
+from konverge.objects import Key, ObjectMeta
+from konverge_operators.database.api import Database, DatabaseSpec, Phase
+from konverge_operators.database.operator import new_operator
+from konverge_operators.database.postgresql.engine import PostgreSQL
+from konverge_operators.database.postgresql.local_images import local_images
+from konverge_operators.demo.steps import StepPrinter
+
+if TYPE_CHECKING:
+    from konverge_cluster.embedded_cluster import EmbeddedCluster
+
+__all__ = ["check_machine", "run_database_demo"]
+
+_NAMESPACE: Final = "demo"
+_NAME: Final = "orders"
+_MEMBERS: Final = 3
+_TIMEOUT: Final = 180.0
+_RETRY: Final = 0.2
+
+
+def check_machine() -> None:
+    """Raise a usage error when this machine cannot run the members."""
+    if not sys.platform.startswith("linux"):
+        raise click.UsageError("the demo of databases runs real servers on process nodes, which need Linux")
+    if not local_images():
+        raise click.UsageError("PostgreSQL and Patroni are not installed: pip install 'konverge-operators[engines]'")
+
+
+async def run_database_demo(printer: StepPrinter) -> None:
+    """Run all steps; the first that fails ends the demo with an error that names it."""
+    async with _running_cluster() as cluster:
+        printer.print_step("cluster: API server, controllers and a node that runs processes, in this process")
+        async with _running_operator(cluster.client(_NAMESPACE)):
+            printer.print_step("operator: runs in this process, with PostgreSQL as its engine")
+            await _Steps(cluster, printer).run()
+    printer.print_step("ended: every process is gone")
+
+
+@asynccontextmanager
+async def _running_cluster() -> AsyncGenerator[EmbeddedCluster]:
+    # Imported here because the package of the embedded cluster is optional.
+    from konverge_cluster.embedded_cluster import EmbeddedCluster
+    from konverge_cluster.processes import Processes
+
+    async with EmbeddedCluster(nodes=1, runtime=Processes(local_images())) as cluster:
+        await cluster.listen()  # the members are clients of the API server
+        client = cluster.client(_NAMESPACE)
+        await client.create(Namespace(metadata=ObjectMeta(name=_NAMESPACE)))
+        await client.wait_for(ServiceAccount, "default", exists(), timeout=_TIMEOUT)
+        yield cluster
+
+
+@asynccontextmanager
+async def _running_operator(client: Client) -> AsyncGenerator[None]:
+    operator = new_operator([PostgreSQL()])
+    for crd in operator.crds():
+        await client.apply(crd, force=True)
+    async with operator.manager(client).running():
+        yield
+
+
+class _Steps:
+    """The life of one Database."""
+
+    def __init__(self, cluster: EmbeddedCluster, printer: StepPrinter) -> None:
+        self._cluster = cluster
+        self._client = cluster.client(_NAMESPACE)
+        self._printer = printer
+
+    async def run(self) -> None:
+        first = await self._create()
+        await self._write("before", rows=1)
+        self._printer.print_step("wrote: a row, through the Service of the primary")
+        await self._kill(first)
+        await self._write("after", rows=2)
+        self._printer.print_step("wrote: a second row; the first is there, although its server was killed")
+        await self._rejoin(first)
+        await self._delete()
+
+    async def _create(self) -> str:
+        spec = DatabaseSpec(version="18", replicas=_MEMBERS, synchronous="strict")
+        await self._client.create(Database(metadata=ObjectMeta(name=_NAME), spec=spec))
+        ready = await self._wait("all members are ready", _is_complete)
+        members = ", ".join(f"{one.name} ({one.role})" for one in ready.status.members)
+        self._printer.print_step(f"ready: PostgreSQL {ready.status.version}, {members}")
+        return ready.status.primary
+
+    async def _kill(self, primary: str) -> None:
+        key = Key(_NAMESPACE, primary)
+        # Patroni starts again at once; without the API server it cannot keep its lock.
+        await self._cluster.faults.block_api_server(key)
+        await self._cluster.faults.kill(key)
+        self._printer.print_step(f"killed: {primary}, with kill -9, and cut off from the API server")
+        found = await self._wait("another member leads", lambda one: one.status.primary not in ("", primary))
+        self._printer.print_step(f"failed over: {found.status.primary} is the primary")
+
+    async def _rejoin(self, member: str) -> None:
+        await self._cluster.faults.unblock_api_server(Key(_NAMESPACE, member))
+        await self._wait("all members are ready", _is_complete)
+        self._printer.print_step(f"healed: {member} is back as a replica, {_MEMBERS} of {_MEMBERS} members are ready")
+
+    async def _delete(self) -> None:
+        await self._client.delete(Database, _NAME)
+        await self._client.wait_for(Database, _NAME, is_deleted(), timeout=_TIMEOUT)
+        claims = len(await self._client.list("persistentvolumeclaims"))
+        self._printer.print_step(f"deleted: {claims} claims with the data are kept, as the deletion policy says")
+
+    async def _wait(self, what: str, fact: Callable[[Database], bool]) -> Database:
+        def holds(obj: Any) -> bool:
+            return obj is not None and fact(obj)
+
+        try:
+            found = await self._client.wait_for(Database, _NAME, holds, timeout=_TIMEOUT)
+        except WaitTimeout as error:
+            last = await self._client.get(Database, _NAME)
+            text = f"{what}: not within {_TIMEOUT:g} s ({last.status.phase}: {last.status.message})"
+            raise self._printer.failure(text) from error
+        assert found is not None, "the condition does not hold for an object that does not exist"
+        return found
+
+    async def _write(self, text: str, *, rows: int) -> None:
+        """Write a row, again until a primary accepts it; check how many there are."""
+        statement = "CREATE TABLE IF NOT EXISTS notes (text text PRIMARY KEY);"
+        statement += f" INSERT INTO notes VALUES ('{text}') ON CONFLICT DO NOTHING; SELECT count(*) FROM notes"
+        error = ""
+        try:
+            async with asyncio.timeout(_TIMEOUT):
+                while True:
+                    output, error = await self._query(statement)
+                    if output.split()[-1:] == [str(rows)]:
+                        return
+                    await asyncio.sleep(_RETRY)
+        except TimeoutError:
+            raise self._printer.failure(f"no row was written within {_TIMEOUT:g} s: {error.strip()}") from None
+
+    async def _query(self, statement: str) -> tuple[str, str]:
+        """Run a statement with psql, through the Service; return what it prints, and its errors."""
+        service = await self._client.get(Service, f"{_NAME}-rw")
+        secret = await self._client.get(Secret, (await self._client.get(Database, _NAME)).status.connection_secret)
+        login = {name: value.decode() for name, value in (secret.data or {}).items()}
+        process = await asyncio.create_subprocess_exec(
+            _psql(),
+            *("--no-psqlrc", "--tuples-only", "--no-align", "--command", statement),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={
+                **os.environ,
+                "PGHOST": str(service.spec.cluster_ip),
+                "PGUSER": login["username"],
+                "PGPASSWORD": login["password"],
+                "PGDATABASE": login["database"],
+                "PGCONNECT_TIMEOUT": "3",
+            },
+        )
+        try:
+            output, errors = await process.communicate()
+        except asyncio.CancelledError:
+            process.kill()
+            await process.wait()
+            raise
+        return output.decode(), errors.decode()
+
+
+def _psql() -> str:
+    return str(Path(local_images()[0].env["PATH"].split(":")[0]) / "psql")
+
+
+def _is_complete(database: Database) -> bool:
+    status = database.status
+    return status.phase is Phase.READY and status.ready_replicas == len(status.members) == _MEMBERS
