@@ -1,4 +1,7 @@
-"""Programs with client-go on the embedded and a real cluster: one with a token file, one with a client certificate."""
+"""A program with client-go on the embedded and a real cluster: with a token file, and with a client certificate.
+
+At its start it asks for access reviews, and exits when it lacks a right.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,10 @@ BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 ADMIN = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
 
 
+ADMIN_LINES = ["true false", "false", "<nil>"]
+"""An admin has rules, and the list is complete; an anonymous user may not list pods; the list of pods succeeds."""
+
+
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The client, built once."""
@@ -46,12 +53,19 @@ def cluster(
         yield found
 
 
-def run(program: Path, cluster: AuthenticationCluster, directory: Path, *credential: str) -> list[str]:
-    """Run the client; return its lines."""
+def start(
+    program: Path, cluster: AuthenticationCluster, directory: Path, *credential: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the client."""
     authority = directory / "ca.crt"
     authority.write_bytes(cluster.ca)
     arguments = [str(program), cluster.url, str(authority), *credential]
-    completed = subprocess.run(arguments, capture_output=True, text=True, check=False, env={"HOME": os.devnull})
+    return subprocess.run(arguments, capture_output=True, text=True, check=False, env={"HOME": os.devnull})
+
+
+def run(program: Path, cluster: AuthenticationCluster, directory: Path, *credential: str) -> list[str]:
+    """Run the client; return its lines."""
+    completed = start(program, cluster, directory, *credential)
     assert completed.returncode == 0, completed.stderr
     return completed.stdout.splitlines()
 
@@ -69,7 +83,17 @@ def test_a_go_client_with_a_token_file(program: Path, cluster: AuthenticationClu
 
     lines = run(program, cluster, tmp_path, "token", str(file))
     groups = "system:serviceaccounts system:serviceaccounts:default system:authenticated"
-    assert lines == [f"system:serviceaccount:default:gopher [{groups}]", "<nil>"]
+    assert lines == [f"system:serviceaccount:default:gopher [{groups}]", *ADMIN_LINES]
+
+
+def test_a_go_client_without_a_right_exits_at_its_start(
+    program: Path, cluster: AuthenticationCluster, tmp_path: Path
+) -> None:
+    file = tmp_path / "token"
+    file.write_text(token_of(cluster, account(cluster, "novice"), request()))
+
+    ended = start(program, cluster, tmp_path, "token", str(file))
+    assert (ended.returncode, ended.stderr) == (1, "missing the right to list pods\n")
 
 
 def test_a_go_client_with_a_client_certificate(program: Path, cluster: AuthenticationCluster, tmp_path: Path) -> None:
@@ -80,4 +104,4 @@ def test_a_go_client_with_a_client_certificate(program: Path, cluster: Authentic
         file.write_bytes(content)
 
     lines = run(program, cluster, tmp_path, "certificate", *map(str, files))
-    assert lines == ["gopher [devs system:authenticated]", "<nil>"]
+    assert lines == ["gopher [devs system:authenticated]", *ADMIN_LINES]

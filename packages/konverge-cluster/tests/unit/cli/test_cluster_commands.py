@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -22,6 +23,8 @@ from konverge import Client
 from konverge.cli import main
 from konverge.cli.server_check import check_server
 from konverge.client import has_condition, load_config
+from konverge.client.impersonation import Impersonation
+from konverge.errors import Forbidden
 from konverge_cluster import EmbeddedServer
 from konverge_cluster.cli.cluster import print_event
 from kubectl_clusters import in_thread
@@ -67,6 +70,25 @@ def test_a_signal_stops_a_cluster_and_it_leaves_nothing_behind(tmp_path: Path, n
     assert files_in(tmp_path) == []
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), timeout=5)
+
+
+@pytest.mark.parametrize(("options", "allowed"), [((), False), (("--no-rbac",), True)])
+def test_roles_decide_unless_they_are_switched_off(tmp_path: Path, options: tuple[str, ...], allowed: bool) -> None:
+    kubeconfig = tmp_path / "konverge.kubeconfig"
+
+    async def may_list_secrets() -> bool:
+        config = load_config(kubeconfig=kubeconfig)
+        async with Client.connect(replace(config, impersonation=Impersonation("somebody"))) as client:
+            try:
+                await client.list("secrets")
+            except Forbidden:
+                return False
+            return True
+
+    with running(tmp_path, "cluster", *options) as started:
+        started.read_until("Ctrl-C stops it.")
+        assert asyncio.run(may_list_secrets()) == allowed
+        started.end(signal.SIGINT)
 
 
 def test_a_cluster_prints_events_and_containers_behave_as_the_options_say(tmp_path: Path) -> None:
