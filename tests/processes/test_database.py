@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from database_load import Load, Login, Prober
-from konverge import Client, ObjectMeta
-from konverge.client import ClientOptions, InProcessTransport
+from konverge import ObjectMeta
 from konverge.k8s.core.v1 import Pod, Secret, Service
 from konverge.objects import Key
-from konverge_cluster.operator_accounts import NAMESPACE, AccountTransport, account_user, create_account
-from konverge_cluster.testing.operators import install_operator
 from konverge_operators.database.api import Database, DatabaseSpec, Phase
 from konverge_operators.database.operator import new_operator
 from konverge_operators.database.postgresql.engine import PostgreSQL
 from konverge_operators.database.postgresql.local_images import local_images
 from process_clusters import ProcessCluster, process_cluster
+from process_operators import operating_in
 
 pytestmark = [pytest.mark.processes, pytest.mark.real_time(limit=400), pytest.mark.plain_loop]
 
@@ -74,20 +70,8 @@ class RunningDatabase:
         await self._cluster.cluster.faults.unblock_api_server(Key(self._cluster.namespace, member))
 
 
-@asynccontextmanager
-async def operating_in(cluster: ProcessCluster) -> AsyncGenerator[list[str]]:
-    """Run the operator under its own account; yield the rules that it lacks."""
-    operator, missing = new_operator([PostgreSQL()]), list[str]()
-    await install_operator(cluster.cluster.server, cluster.client, operator)
-    await create_account(cluster.client, operator)
-    transport = InProcessTransport(partial(cluster.cluster.server.handle, user=account_user(operator)))
-    client = Client(AccountTransport(transport, operator, missing.append), options=ClientOptions(namespace=NAMESPACE))
-    async with operator.manager(client).running():
-        yield missing
-
-
 async def test_a_database_survives_its_leader_and_scales_in_without_losing_a_write() -> None:
-    async with process_cluster(*local_images()) as cluster, operating_in(cluster) as missing:
+    async with process_cluster(*local_images()) as cluster, operating_in(cluster, new_operator([PostgreSQL()])):
         database = RunningDatabase(cluster)
         spec = DatabaseSpec(version="18", replicas=3, synchronous="strict")
         await cluster.client.create(Database(metadata=ObjectMeta(name=NAME, namespace="test"), spec=spec))
@@ -108,7 +92,6 @@ async def test_a_database_survives_its_leader_and_scales_in_without_losing_a_wri
             await database.wait_for_members(2)
             await load.progress()
 
-        assert missing == []
         assert await load.missing() == []
         assert prober.violations() == []
         assert len({one.member for one in prober.probes}) >= 2

@@ -15,11 +15,11 @@ import konverge_operators.ecommerce
 from konverge.client import is_deployment_complete
 from konverge.k8s.apps.v1 import Deployment
 from konverge.objects import from_wire
-from konverge_cluster.testing.operators import install_operator
 from konverge_operators.ecommerce.api import EcommerceApp, Phase
 from konverge_operators.ecommerce.local_images import local_images
 from konverge_operators.ecommerce.operator import new_operator
 from process_clusters import LIMIT, ProcessCluster, process_cluster
+from process_operators import operating_in
 
 pytestmark = [pytest.mark.processes, pytest.mark.real_time, pytest.mark.plain_loop]
 
@@ -29,13 +29,10 @@ SAMPLE = Path(konverge_operators.ecommerce.__file__).parent / "samples" / "proce
 @asynccontextmanager
 async def running_shop() -> AsyncGenerator[ProcessCluster]:
     """Run the operator and its sample on a cluster with process nodes."""
-    async with process_cluster(*local_images()) as cluster:
-        operator = new_operator()
-        await install_operator(cluster.cluster.server, cluster.client, operator)
-        async with operator.manager(cluster.client).running():
-            await cluster.client.create(from_wire(EcommerceApp, yaml.safe_load(SAMPLE.read_text())))
-            await until_running(cluster)
-            yield cluster
+    async with process_cluster(*local_images()) as cluster, operating_in(cluster, new_operator()):
+        await cluster.client.create(from_wire(EcommerceApp, yaml.safe_load(SAMPLE.read_text())))
+        await until_running(cluster)
+        yield cluster
 
 
 async def until_running(cluster: ProcessCluster) -> None:

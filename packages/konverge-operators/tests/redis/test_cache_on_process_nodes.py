@@ -13,6 +13,7 @@ from konverge_operators.redis.local_images import local_images
 from konverge_operators.redis.operator import new_operator
 from konverge_operators.redis.resp import Connection, ServerError
 from process_clusters import ProcessCluster, process_cluster
+from process_operators import operating_in
 from redis_servers import cache_sample
 
 pytestmark = [pytest.mark.processes, pytest.mark.real_time]
@@ -22,25 +23,22 @@ NAME = "sessions"
 
 
 async def test_a_cache_on_a_real_server() -> None:
-    async with process_cluster(*local_images()) as cluster:
-        client, operator = cluster.client, new_operator()
-        for crd in operator.crds():
-            await client.apply(crd)
-        async with operator.manager(client).running():
-            await client.create(cache_sample(maxMemory="4Mi"))
-            await client.wait_for(Cache, NAME, has_condition("Ready"), timeout=LIMIT)
-            password = (await client.get(Secret, NAME)).data["password"].decode()
-            await until_set(cluster, password, "first")
-            await old_keys_are_evicted(cluster, password)
-            await no_password_no_answer(cluster)
+    async with process_cluster(*local_images()) as cluster, operating_in(cluster, new_operator()):
+        client = cluster.client
+        await client.create(cache_sample(maxMemory="4Mi"))
+        await client.wait_for(Cache, NAME, has_condition("Ready"), timeout=LIMIT)
+        password = (await client.get(Secret, NAME)).data["password"].decode()
+        await until_set(cluster, password, "first")
+        await old_keys_are_evicted(cluster, password)
+        await no_password_no_answer(cluster)
 
-            killed = (await client.list(Pod, namespace=cluster.namespace))[0]
-            await cluster.cluster.faults.kill(killed.key)
-            await until_set(cluster, password, "second")
+        killed = (await client.list(Pod, namespace=cluster.namespace))[0]
+        await cluster.cluster.faults.kill(killed.key)
+        await until_set(cluster, password, "second")
 
-            await client.patch(Secret, NAME, {"stringData": {"password": "rotated"}})
-            await until_set(cluster, "rotated", "third")
-            await client.wait_for(Cache, NAME, has_condition("Ready"), timeout=LIMIT)
+        await client.patch(Secret, NAME, {"stringData": {"password": "rotated"}})
+        await until_set(cluster, "rotated", "third")
+        await client.wait_for(Cache, NAME, has_condition("Ready"), timeout=LIMIT)
 
 
 async def server(cluster: ProcessCluster, password: str) -> Connection:
