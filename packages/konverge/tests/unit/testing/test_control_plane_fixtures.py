@@ -22,6 +22,7 @@ def test_that_needs_nothing():
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """Create a project with tests that need a control plane, on a machine without one."""
     pytester.makeconftest('pytest_plugins = ["konverge.testing.fixtures"]')
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")  # pytest-asyncio warns without it
     pytester.makepyfile(TESTS)
     monkeypatch.setenv("XDG_CACHE_HOME", str(pytester.path / "cache"))
     monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)

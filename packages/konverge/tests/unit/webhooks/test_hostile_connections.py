@@ -17,6 +17,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+import webhook_examples
 from konverge.webhooks import ServerLimits, Webhooks, WebhookServer
 from konverge.webhooks.limits import memory_limit
 from webhook_certificates import authority, pair_of
@@ -67,7 +68,7 @@ async def served() -> AsyncIterator[Served]:
         __file__,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={**os.environ, "PYTHONPATH": str(Path(webhook_examples.__file__).parent)},
     )
     try:
         assert process.stdout is not None
