@@ -25,6 +25,7 @@ from access_worlds import (
 from impersonation_worlds import impersonating_world, random_impersonations
 from konverge.testing import ControlPlane
 from konverge_cluster.api.authorization import UserInfo
+from konverge_cluster.authentication.client_certificates import CREDENTIAL_ID
 from konverge_cluster.authorization import RbacAuthorizer
 from konverge_cluster.authorization.reviews import attributes_of
 from konverge_cluster.embedded_cluster import EmbeddedCluster
@@ -178,9 +179,16 @@ def check_impersonations(servers: Pair, start: int, worlds: int, requests: int) 
 
 
 def _who(content: Any) -> Any:
-    """Return the user, the error or the list of a response."""
+    """Return the user, the error or the list of a response.
+
+    Without the id of the credential: a user has a certificate on the real server only.
+    """
     if not isinstance(content, dict):
         return content
+    if content["kind"] == "SelfSubjectReview":
+        user = dict(content["status"]["userInfo"])
+        extra = {key: value for key, value in user.pop("extra", {}).items() if key != CREDENTIAL_ID}
+        return user, extra
     return content.get("status", content.get("items")) if content["kind"] != "Status" else content
 
 

@@ -6,16 +6,19 @@ admit restricted pods only.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from konverge import Client, ObjectMeta, Unstructured
 from konverge.client import exists, has_condition, is_deleted
+from konverge.errors import NotFound
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import ConfigMap, Pod, Secret, Service
 from konverge.k8s.networking.v1 import Ingress
 from konverge.k8s.policy.v1 import PodDisruptionBudget
-from konverge.objects import AnyObject, find_condition
+from konverge.objects import AnyObject, Kind, find_condition
 from konverge.workflow import CONFIGURATION_HASH
 from konverge_operators.webapp.api import Phase, WebApp
 from konverge_operators.webapp.children import HTTP_ROUTE, POD_MONITOR
@@ -146,10 +149,21 @@ async def _is_exposed(client: Client) -> None:
     for kind in (HTTP_ROUTE, POD_MONITOR):
         await client.create(optional_crd(kind))
     for kind in (HTTP_ROUTE, POD_MONITOR):
+        await _until_served(client, kind)
         child = await client.wait_for(kind, "web", exists(), timeout=LIMIT)
         assert isinstance(child, Unstructured)
     await client.wait_for(Ingress, "web", is_deleted(), timeout=LIMIT)
     await _ready(client)
+
+
+async def _until_served(client: Client, kind: Kind) -> None:
+    """Wait until the server knows a kind whose definition was just created."""
+    async with asyncio.timeout(LIMIT):
+        while True:
+            with suppress(NotFound):
+                await client.list(kind, namespace=client.options.namespace)
+                return
+            await asyncio.sleep(0.1)
 
 
 async def _reports_what_is_ready(client: Client) -> None:

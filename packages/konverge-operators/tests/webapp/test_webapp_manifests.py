@@ -222,8 +222,13 @@ async def run_scenario(client: Client, proxy: FaultProxy) -> None:
     for plural in ("horizontalpodautoscalers.autoscaling", "ingresses.networking.k8s.io"):
         await client.wait_for(plural, "web", is_deleted(), timeout=LIMIT)
     await ready(client, 3)
-    for _ in range(2):  # the second time the event is repeated
+    for _ in range(2):  # the second time the event is repeated, and its count is written after some seconds
         await heals(client)
+
+    async def is_repeated() -> bool:
+        return any(event.get("series") for event in await client.list("events", namespace="shop"))
+
+    await until(is_repeated)
     await client.delete(WebApp, "web")
     await client.wait_for(WebApp, "web", is_deleted(), timeout=LIMIT)
 

@@ -18,7 +18,7 @@ from konverge_operators.database.postgresql.local_images import local_images
 from process_clusters import ProcessCluster, process_cluster
 from process_operators import operating_in
 
-pytestmark = [pytest.mark.processes, pytest.mark.real_time(limit=400), pytest.mark.plain_loop]
+pytestmark = [pytest.mark.engines, pytest.mark.real_time(limit=400), pytest.mark.plain_loop]
 
 NAME = "orders"
 LIMIT = 180.0
