@@ -51,7 +51,7 @@ def demo(name: str, kubeconfig: str | None, context: str | None) -> None:
 
     A step that fails ends the demo with exit code 1. Ctrl-C stops it at any time and cleans up.
 
-    Examples: konverge demo, konverge demo database
+    Example: konverge demo database
     """
     if context and not kubeconfig:
         raise click.UsageError("--context needs a kubeconfig: add --kubeconfig")
