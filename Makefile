@@ -12,7 +12,7 @@ BENCH_STAMP := $(BENCH_VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types pyright vocabulary fast framework wheels contract cluster processes matrix dist \
-	control-plane generate golden fuzz faults campaigns interop engines bench-objects bench-client bench-controlplane bench-cluster \
+	control-plane generate golden fuzz faults campaigns interop engines bench-objects bench-client bench-transport bench-controlplane bench-cluster \
 	bench-builtins bench-authorization bench-peers bench-cache bench-cache-events bench-controller bench-process-nodes bench-webapp pins clean
 
 help: ## list the commands
@@ -137,6 +137,9 @@ engines: $(STAMP) ## real databases on process nodes under faults, their figures
 
 bench-objects: $(BENCH_STAMP) ## objects against json, orjson, lightkube, kubernetes_asyncio, pydantic
 	$(BENCH) bench/bench_objects.py
+
+bench-transport: $(STAMP) ## the HTTP engine of the client against aiohttp
+	$(BIN)/python bench/bench_transport.py
 
 bench-client: $(BENCH_STAMP) ## the client against kubernetes_asyncio, lightkube, kr8s, on a real API server
 	$(BENCH) bench/bench_client.py

@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from random import Random, getrandbits
 from typing import TypeAlias
 
@@ -199,12 +200,9 @@ class Caller:
         """
         if self._guard is None:
             return request
-        left = self._guard()
-        if left <= 0:
-            raise WriteRefused(
-                f"{info}: refused by the write guard, nothing was sent (is this process still the leader?)"
-            )
-        return dataclasses.replace(request, timeout=left if request.timeout is None else min(left, request.timeout))
+        left = _check_guard(self._guard, info)
+        timeout = left if request.timeout is None else min(left, request.timeout)
+        return dataclasses.replace(request, timeout=timeout, before_write=partial(_check_guard, self._guard, info))
 
     def _notify(
         self, info: RequestInfo, status: int, started: float, duration: float, attempt: int, error: str
@@ -225,3 +223,11 @@ class Caller:
             del self._logged_warnings[next(iter(self._logged_warnings))]
         self._logged_warnings[text] = None
         _log.warning("warning from the API server", extra={"warning": text, "verb": info.verb, "kind": info.kind})
+
+
+def _check_guard(guard: WriteGuard, info: RequestInfo) -> float:
+    """Return for how many seconds a write may run; raise WriteRefused if it may not."""
+    left = guard()
+    if left <= 0:
+        raise WriteRefused(f"{info}: refused by the write guard, nothing was sent (is this process still the leader?)")
+    return left

@@ -105,11 +105,11 @@ class Client(Reader):
         Raises: ConfigError when no cluster is configured.
         """
         # Imported here, so that only clients that use sockets load the HTTP library.
-        from konverge.client.transport import HttpTransport
+        from konverge.client.engines import new_transport
 
         config = config or load_config()
         options = ClientOptions(namespace=config.namespace)
-        return cls(HttpTransport(config), options=options, retry=retry, guard=guard, observers=observers)
+        return cls(new_transport(config), options=options, retry=retry, guard=guard, observers=observers)
 
     _listener: WriteListener | None = None
 

@@ -10,7 +10,7 @@ object in the same process; client and server see no difference. Rules:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
@@ -22,7 +22,8 @@ __all__ = ["BufferedResponse", "Request", "Response", "Transport", "WebSocket", 
 class Request:
     """A request: `path` is unescaped (`/api/v1/namespaces/shop/pods`), `query` is ordered and may repeat names.
 
-    `timeout` is how long the client waits for the headers and, unless `stream` is set, for the whole body.
+    `timeout` is how long the client waits for the headers and, unless `stream` is set, for the whole body. A transport
+    that sends bytes calls `before_write` right before it does: what it raises ends the request, and nothing is sent.
     """
 
     method: str
@@ -33,6 +34,7 @@ class Request:
     body: bytes = field(default=b"", repr=False)  # bodies may contain Secrets
     timeout: float | None = None
     stream: bool = False
+    before_write: Callable[[], object] | None = field(default=None, repr=False, compare=False)
 
 
 class Response(Protocol):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from urllib.parse import quote, urlencode
 
 from konverge.objects.keys import Key
@@ -56,8 +57,13 @@ def object_path(kind: Kind, key: Key, *, subresource: str = "") -> str:
 def request_target(path: str, query: Iterable[tuple[str, str]] = ()) -> str:
     """Return the escaped path and query for the first line of an HTTP request (the request target of RFC 9112)."""
     escaped = path if _PLAIN_PATH.fullmatch(path) else quote(path, safe="/:")
-    encoded = urlencode(tuple(query), quote_via=quote, safe=":")
+    encoded = _encode_query(tuple(query))
     return f"{escaped}?{encoded}" if encoded else escaped
+
+
+@lru_cache(maxsize=256)  # most requests of an operator have one of a few queries
+def _encode_query(query: tuple[tuple[str, str], ...]) -> str:
+    return urlencode(query, quote_via=quote, safe=":")
 
 
 def _segment(what: str, text: str) -> str:

@@ -1,4 +1,4 @@
-"""HttpTransport over real loopback sockets, with a server whose responses the tests decide."""
+"""SocketTransport over real loopback sockets, with a server whose responses the tests decide."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from faulty_server import FaultyServer, Handler, ReceivedRequest, serving
+from http_engines import SocketTransport, each_engine, new_transport  # noqa: F401  (a fixture)
 from konverge.client import Client
 from konverge.client.access.config import ClientConfig
 from konverge.client.access.credentials import Identity
 from konverge.client.connection.limits import Limits, TransportStats
 from konverge.client.impersonation import Impersonation
-from konverge.client.transport import HttpTransport
 from konverge.errors import DecodeError, RedirectError, TransportError
 from konverge.k8s.core.v1 import Pod
 from konverge.wire import FrameReader, Request, Response
@@ -33,17 +33,17 @@ async def fine(request: ReceivedRequest) -> None:
 
 
 @asynccontextmanager
-async def wired(handler: Handler, **options: Any) -> AsyncIterator[tuple[HttpTransport, FaultyServer]]:
+async def wired(handler: Handler, **options: Any) -> AsyncIterator[tuple[SocketTransport, FaultyServer]]:
     """A transport and the server that it speaks to."""
     limits = options.pop("limits", None)
     async with (
         serving(handler) as server,
-        HttpTransport(ClientConfig(server=server.url, **options), limits=limits) as way,
+        new_transport(ClientConfig(server=server.url, **options), limits=limits) as way,
     ):
         yield way, server
 
 
-async def body_of(transport: HttpTransport, request: Request = GET) -> bytes:
+async def body_of(transport: SocketTransport, request: Request = GET) -> bytes:
     async with await transport.send(request) as response:
         return await response.read()
 
@@ -78,7 +78,7 @@ async def test_a_request_goes_out_as_it_was_made() -> None:
 
 
 async def test_a_server_may_live_below_a_prefix() -> None:
-    async with serving(fine) as server, HttpTransport(ClientConfig(server=f"{server.url}/k8s/c-1/")) as transport:
+    async with serving(fine) as server, new_transport(ClientConfig(server=f"{server.url}/k8s/c-1/")) as transport:
         await body_of(transport)
     assert server.requests[0].target == "/k8s/c-1/api/v1/pods"
 
@@ -176,7 +176,7 @@ async def test_credentials_that_take_too_long_are_named() -> None:
         async def renew(self, rejected: Identity) -> Identity | None:
             raise AssertionError(rejected)
 
-    async with HttpTransport(ClientConfig(server="https://127.0.0.1:1", credentials=Hanging())) as transport:
+    async with new_transport(ClientConfig(server="https://127.0.0.1:1", credentials=Hanging())) as transport:
         with pytest.raises(TransportError, match=r"no credentials within 0.1 s: ExecPlugin\('aws'\) was not done"):
             await transport.send(Request("GET", "/api/v1/pods", timeout=0.1))
 
@@ -290,7 +290,7 @@ async def test_a_stream_has_no_size_limit() -> None:
 async def test_a_refused_connection_was_never_sent() -> None:
     async with serving(fine) as server:
         pass
-    async with HttpTransport(ClientConfig(server=server.url)) as transport:
+    async with new_transport(ClientConfig(server=server.url)) as transport:
         with pytest.raises(TransportError, match=f"GET {server.url}/api/v1/pods: connection refused") as caught:
             await transport.send(GET)
         assert not caught.value.sent
@@ -299,7 +299,7 @@ async def test_a_refused_connection_was_never_sent() -> None:
 
 
 async def test_a_request_to_an_unknown_host_was_never_sent() -> None:
-    async with HttpTransport(ClientConfig(server="http://no-such-host.invalid:1")) as transport:
+    async with new_transport(ClientConfig(server="http://no-such-host.invalid:1")) as transport:
         with pytest.raises(TransportError, match="the host name cannot be resolved") as caught:
             await transport.send(GET)
     assert not caught.value.sent
@@ -307,7 +307,7 @@ async def test_a_request_to_an_unknown_host_was_never_sent() -> None:
 
 @pytest.mark.parametrize("host", ["127.1", "a" * 64, "a..b"])
 async def test_an_address_in_an_odd_form_is_an_error_like_any_other(host: str) -> None:
-    async with HttpTransport(ClientConfig(server=f"http://{host}:1")) as transport:
+    async with new_transport(ClientConfig(server=f"http://{host}:1")) as transport:
         with pytest.raises(TransportError, match="the address is not valid"):
             await transport.send(GET)
 
@@ -399,7 +399,7 @@ async def test_a_server_that_never_answers_is_waited_for_until_the_deadline() ->
 async def test_a_peer_that_accepts_and_never_speaks_tls_was_never_sent_anything() -> None:
     async with (
         serving(silence) as server,
-        HttpTransport(ClientConfig(server=f"https://127.0.0.1:{server.port}")) as way,
+        new_transport(ClientConfig(server=f"https://127.0.0.1:{server.port}")) as way,
     ):
         with pytest.raises(TransportError, match=r"no connection within 0.5 s") as caught:
             await way.send(Request("POST", "/x", timeout=HASTE))
@@ -418,7 +418,7 @@ async def test_a_request_without_time_is_never_sent() -> None:
 async def test_connecting_has_a_limit_of_its_own() -> None:
     async with serving(silence) as server:
         config = ClientConfig(server=f"https://127.0.0.1:{server.port}")
-        async with HttpTransport(config, limits=Limits(connect=HASTE)) as transport:
+        async with new_transport(config, limits=Limits(connect=HASTE)) as transport:
             with pytest.raises(TransportError, match=r"no connection within 0.5 s") as caught:
                 await transport.send(Request("GET", "/x", stream=True))
     assert not caught.value.sent
@@ -572,12 +572,12 @@ async def test_a_cancelled_request_closes_its_connection() -> None:
 
 
 def test_making_a_transport_needs_no_event_loop() -> None:
-    transport = HttpTransport(ClientConfig(server="https://127.0.0.1:1"))
+    transport = new_transport(ClientConfig(server="https://127.0.0.1:1"))
     assert transport.stats() == TransportStats(0, 0, 0)
 
 
 def test_a_transport_belongs_to_one_event_loop() -> None:
-    transport = HttpTransport(ClientConfig(server="http://127.0.0.1:1"))
+    transport = new_transport(ClientConfig(server="http://127.0.0.1:1"))
 
     async def use() -> None:
         with pytest.raises(TransportError):
@@ -590,5 +590,5 @@ def test_a_transport_belongs_to_one_event_loop() -> None:
 
 
 async def test_a_transport_that_was_never_used_can_be_closed() -> None:
-    async with HttpTransport(ClientConfig(server="http://127.0.0.1:1")):
+    async with new_transport(ClientConfig(server="http://127.0.0.1:1")):
         pass

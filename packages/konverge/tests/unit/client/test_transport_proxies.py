@@ -11,11 +11,11 @@ from contextlib import asynccontextmanager
 import pytest
 
 from faulty_server import ReceivedRequest, pump, serving, tunnel
+from http_engines import SocketTransport, each_engine, new_transport  # noqa: F401  (a fixture)
 from konverge.client.access.config import ClientConfig
 from konverge.client.access.tls import Tls
 from konverge.client.connection.limits import Limits
 from konverge.client.connection.socks import SocksProxy
-from konverge.client.transport import HttpTransport
 from konverge.errors import TransportError
 from konverge.testing.certificates import Authority
 from konverge.wire import Request
@@ -56,7 +56,7 @@ def trusting(authority: Authority) -> Tls:
     return Tls(ca=authority.ca.cert.read_bytes())
 
 
-async def body_of(transport: HttpTransport, request: Request = GET) -> bytes:
+async def body_of(transport: SocketTransport, request: Request = GET) -> bytes:
     async with await transport.send(request) as response:
         return await response.read()
 
@@ -64,7 +64,7 @@ async def body_of(transport: HttpTransport, request: Request = GET) -> bytes:
 async def test_a_plain_server_is_reached_through_the_proxy() -> None:
     async with serving(fine) as proxy:
         config = ClientConfig(server="http://api.example.com:8080", proxy=f"http://jane:p%40ss@127.0.0.1:{proxy.port}")
-        async with HttpTransport(config) as transport:
+        async with new_transport(config) as transport:
             assert await body_of(transport) == b"the server"
             assert await body_of(transport) == b"the server"
     for request in proxy.requests:
@@ -76,7 +76,7 @@ async def test_a_plain_server_is_reached_through_the_proxy() -> None:
 async def test_a_secure_server_is_tunnelled_to(server_tls: ssl.SSLContext, trusting: Tls) -> None:
     async with serving(fine, tls=server_tls) as server, serving(connect) as proxy:
         config = ClientConfig(server=f"https://api.example.com:{server.port}", tls=trusting, proxy=proxy.url)
-        async with HttpTransport(config) as transport:
+        async with new_transport(config) as transport:
             assert await body_of(transport) == b"the server"
             assert await body_of(transport) == b"the server"
     assert [request.target for request in proxy.requests] == [f"api.example.com:{server.port}"]
@@ -86,7 +86,7 @@ async def test_a_secure_server_is_tunnelled_to(server_tls: ssl.SSLContext, trust
 async def test_only_the_proxy_gets_its_credentials(server_tls: ssl.SSLContext, trusting: Tls) -> None:
     async with serving(fine, tls=server_tls) as server, serving(connect) as proxy:
         url = f"http://jane:p%40ss@127.0.0.1:{proxy.port}"
-        async with HttpTransport(ClientConfig(server=server.url, tls=trusting, proxy=url)) as transport:
+        async with new_transport(ClientConfig(server=server.url, tls=trusting, proxy=url)) as transport:
             await body_of(transport)
     assert proxy.requests[0].header("proxy-authorization") == JANE
     assert server.requests[0].header("proxy-authorization") is None
@@ -96,7 +96,7 @@ async def test_the_connection_to_the_proxy_may_use_tls(server_tls: ssl.SSLContex
     async with (
         serving(fine, tls=server_tls) as server,
         serving(connect, tls=server_tls) as proxy,
-        HttpTransport(ClientConfig(server=server.url, tls=trusting, proxy=proxy.url)) as transport,
+        new_transport(ClientConfig(server=server.url, tls=trusting, proxy=proxy.url)) as transport,
     ):
         assert await body_of(transport) == b"the server"
 
@@ -107,7 +107,7 @@ async def test_a_proxy_that_refuses_is_named_without_its_password(trusting: Tls)
 
     async with serving(no) as proxy:
         url = f"http://jane:hunter2@127.0.0.1:{proxy.port}"
-        async with HttpTransport(ClientConfig(server="https://api.example.com", tls=trusting, proxy=url)) as transport:
+        async with new_transport(ClientConfig(server="https://api.example.com", tls=trusting, proxy=url)) as transport:
             with pytest.raises(TransportError, match="the proxy refused the connection: HTTP 407") as caught:
                 await transport.send(GET)
     assert not caught.value.sent
@@ -127,7 +127,7 @@ async def garbage(request: ReceivedRequest) -> None:
 async def test_a_broken_proxy_is_no_connection(trusting: Tls, fault: object) -> None:
     async with serving(fault) as proxy:  # type: ignore[arg-type]
         config = ClientConfig(server="https://api.example.com", tls=trusting, proxy=proxy.url)
-        async with HttpTransport(config) as transport:
+        async with new_transport(config) as transport:
             with pytest.raises(TransportError, match="through the proxy") as caught:
                 await transport.send(GET)
     assert not caught.value.sent
@@ -139,7 +139,7 @@ async def test_a_proxy_that_is_not_there_is_no_connection(trusting: Tls) -> None
         pass
     for scheme in ("http", "socks5"):
         url = f"{scheme}://127.0.0.1:{proxy.port}"
-        async with HttpTransport(ClientConfig(server="https://api.example.com", tls=trusting, proxy=url)) as transport:
+        async with new_transport(ClientConfig(server="https://api.example.com", tls=trusting, proxy=url)) as transport:
             with pytest.raises(TransportError, match=f"connection refused .through the proxy {url}") as caught:
                 await transport.send(GET)
         assert not caught.value.sent
@@ -202,7 +202,7 @@ async def test_a_socks_proxy_resolves_the_name(server_tls: ssl.SSLContext, trust
     async with serving(fine, tls=server_tls) as server, socks(Socks()) as proxy:
         url = f"socks5://127.0.0.1:{proxy.port}"
         config = ClientConfig(server=f"https://api.example.com:{server.port}", tls=trusting, proxy=url)
-        async with HttpTransport(config) as transport:
+        async with new_transport(config) as transport:
             assert await body_of(transport) == b"the server"
             assert await body_of(transport) == b"the server"
     assert proxy.requests == [(3, b"api.example.com", server.port)]
@@ -212,7 +212,7 @@ async def test_a_socks_proxy_resolves_the_name(server_tls: ssl.SSLContext, trust
 async def test_a_plain_server_is_reached_by_socks_too() -> None:
     async with serving(fine) as server, socks(Socks(method=2)) as proxy:
         config = ClientConfig(server=server.url, proxy=f"socks5://jane:p%40ss@127.0.0.1:{proxy.port}")
-        async with HttpTransport(config) as transport:
+        async with new_transport(config) as transport:
             assert await body_of(transport) == b"the server"
     assert proxy.requests == [(1, bytes([127, 0, 0, 1]), server.port)]
     assert proxy.logins == [(b"jane", b"p@ss")]
@@ -231,7 +231,7 @@ async def test_a_plain_server_is_reached_by_socks_too() -> None:
 async def test_a_socks_proxy_that_refuses_is_no_connection(fault: Socks, says: str) -> None:
     async with serving(fine) as server, socks(fault) as proxy:
         config = ClientConfig(server=server.url, proxy=f"socks5://127.0.0.1:{proxy.port}")
-        async with HttpTransport(config) as transport:
+        async with new_transport(config) as transport:
             with pytest.raises(TransportError, match=f"the SOCKS proxy failed: {says}") as caught:
                 await transport.send(GET)
     assert not caught.value.sent
@@ -240,7 +240,7 @@ async def test_a_socks_proxy_that_refuses_is_no_connection(fault: Socks, says: s
 async def test_a_rejected_password_is_not_shown() -> None:
     async with socks(Socks(method=2, verdict=1)) as proxy:
         config = ClientConfig(server="http://127.0.0.1:1", proxy=f"socks5://jane:hunter2@127.0.0.1:{proxy.port}")
-        async with HttpTransport(config) as transport:
+        async with new_transport(config) as transport:
             with pytest.raises(TransportError, match="does not accept the user name and password") as caught:
                 await transport.send(GET)
     assert "hunter2" not in str(caught.value)
@@ -254,7 +254,7 @@ async def test_a_socks_proxy_that_does_not_respond_times_out() -> None:
     server = await asyncio.start_server(silent, "127.0.0.1", 0)
     url = f"socks5://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     config = ClientConfig(server="http://127.0.0.1:1", proxy=url)
-    async with HttpTransport(config, limits=Limits(connect=0.05)) as transport:
+    async with new_transport(config, limits=Limits(connect=0.05)) as transport:
         with pytest.raises(TransportError, match=r"no connection within 0.05 s .through the proxy"):
             await transport.send(GET)
     server.close()

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from faulty_server import FaultyServer, Handler, ReceivedRequest, serving
+from http_engines import SocketTransport, each_engine, new_transport  # noqa: F401  (a fixture)
 from konverge.client.access.config import ClientConfig
 from konverge.client.access.credentials import Credentials, Identity, StaticCredentials
 from konverge.client.access.files import NamedFile, RotatingValue
 from konverge.client.access.locations import Location
 from konverge.client.access.tls import CertificatePair, Tls
 from konverge.client.connection.tls_buffers import READ_BYTES
-from konverge.client.transport import HttpTransport
 from konverge.errors import ConfigError, TransportError
 from konverge.testing.certificates import Authority, Pair
 from konverge.wire import Request
@@ -68,14 +68,14 @@ async def fine(request: ReceivedRequest) -> None:
 @asynccontextmanager
 async def secured(
     context: ssl.SSLContext, *, handler: Handler = fine, host: str = "127.0.0.1", **options: Any
-) -> AsyncIterator[tuple[HttpTransport, FaultyServer]]:
+) -> AsyncIterator[tuple[SocketTransport, FaultyServer]]:
     async with serving(handler, tls=context) as server:
         config = ClientConfig(server=f"https://{host}:{server.port}", **options)
-        async with HttpTransport(config) as transport:
+        async with new_transport(config) as transport:
             yield transport, server
 
 
-async def status_of(transport: HttpTransport, request: Request = GET) -> int:
+async def status_of(transport: SocketTransport, request: Request = GET) -> int:
     async with await transport.send(request) as response:
         await response.read()
         return response.status
@@ -134,7 +134,7 @@ async def test_a_server_that_speaks_plain_http_is_told_from_a_bad_certificate() 
 
     server = await asyncio.start_server(garbage, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    async with HttpTransport(ClientConfig(server=f"https://127.0.0.1:{port}")) as transport:
+    async with new_transport(ClientConfig(server=f"https://127.0.0.1:{port}")) as transport:
         with pytest.raises(TransportError, match="does the server use plain http on this port"):
             await transport.send(GET)
     server.close()
@@ -242,7 +242,7 @@ async def test_credentials_of_no_use_are_a_config_error(certificates: Certificat
 async def test_over_plain_http_no_secret_is_sent() -> None:
     async with serving(fine) as server:
         config = ClientConfig(server=server.url, credentials=StaticCredentials(Identity("Bearer hunter2")))
-        async with HttpTransport(config) as transport:
+        async with new_transport(config) as transport:
             await status_of(transport)
     assert server.requests[0].header("authorization") is None
 
@@ -302,7 +302,8 @@ async def test_a_secure_connection_reads_into_little_memory_and_large_answers_co
         await transport.send(GET) as response,
     ):
         answer: Any = response
-        link = answer._response.connection.transport._ssl_protocol
+        connection = answer._connection if hasattr(answer, "_connection") else answer._response.connection
+        link = connection.transport._ssl_protocol
         assert len(link._ssl_buffer) == link.max_size == READ_BYTES
         assert await response.read() == body
         assert len(link._ssl_buffer) == READ_BYTES

@@ -37,7 +37,8 @@ class Identity:
 class Credentials(Protocol):
     """A source of identities. It may be used from several event loops.
 
-    Both methods raise ConfigError when the source is unusable (a plugin fails, a token file is missing).
+    Both methods raise ConfigError when the source is unusable (a plugin fails, a token file is missing). A source whose
+    identity needs no waiting may have a method `current` that returns it, or None when it has to be awaited.
     """
 
     async def identity(self) -> Identity:
@@ -59,6 +60,10 @@ class StaticCredentials:
     def of_token(cls, token: str) -> StaticCredentials:
         """Return the credentials of a bearer token."""
         return cls(Identity(authorization=bearer(token, Location("token"))))
+
+    def current(self) -> Identity:
+        """Return the identity."""
+        return self._identity
 
     async def identity(self) -> Identity:
         """Return the identity."""

@@ -117,6 +117,11 @@ class ExecPlugin:
     def __repr__(self) -> str:
         return f"ExecPlugin({self._spec.command!r})"
 
+    def current(self) -> Identity | None:
+        """Return the cached credentials, None if there are none or they have expired."""
+        cached = self._usable()
+        return cached.identity if cached is not None else None
+
     async def identity(self) -> Identity:
         """Return the cached credentials; run the plugin first if there are none or they have expired."""
         if (cached := self._usable()) is not None:

@@ -12,6 +12,8 @@ import socket
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
+from konverge.client.connection.sockets import WriteGuardSocket
+
 __all__ = ["SocksError", "SocksProxy"]
 
 _DEFAULT_PORT = 1080
@@ -47,7 +49,7 @@ class SocksProxy:
         username, password = unquote(parts.username or ""), unquote(parts.password or "")
         return cls(parts.hostname or "", parts.port or _DEFAULT_PORT, username, password)
 
-    async def open(self, host: str, port: int) -> socket.socket:
+    async def open(self, host: str, port: int) -> WriteGuardSocket:
         """Open a connection to a server through the proxy.
 
         Raises: SocksError, or another OSError when the proxy cannot be reached.
@@ -61,12 +63,12 @@ class SocksProxy:
             raise
         return sock
 
-    async def _connect(self) -> socket.socket:
+    async def _connect(self) -> WriteGuardSocket:
         loop = asyncio.get_running_loop()
         addresses = await loop.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
         failure: OSError | None = None
         for family, kind, protocol, _, address in addresses:
-            sock = socket.socket(family, kind, protocol)
+            sock = WriteGuardSocket(family, kind, protocol)
             sock.setblocking(False)
             try:
                 await loop.sock_connect(sock, address)
