@@ -98,6 +98,24 @@ async def test_a_body_that_waits_for_its_peer_is_cut_when_the_guard_refuses() ->
         assert await received < len(LARGE)
 
 
+async def test_a_connection_with_an_unsent_body_is_not_used_again() -> None:
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(writer)
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
+
+    connections: list[asyncio.StreamWriter] = []
+    server = await asyncio.start_server(handler, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server, Http1Transport(ClientConfig(server=url)) as transport:
+        for _ in range(2):
+            async with await transport.send(Request("PUT", "/x", body=LARGE, timeout=30)) as response:
+                assert response.status == 413
+        assert len(connections) == 2
+        for writer in connections:
+            writer.transport.abort()
+
+
 async def test_a_client_passes_its_guard_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KONVERGE_HTTP_ENGINE", "http1")
     answers = iter([5.0, 0.0])

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Protocol, cast
 
 from konverge.client.connection.sockets import WriteGuardSocket
+from konverge.client.connection.tls_buffers import unsent_bytes
 
 __all__ = ["READ_BYTES", "HttpConnection", "ResponseReader"]
 
@@ -59,6 +60,13 @@ class HttpConnection(asyncio.BufferedProtocol):
         else:
             self.transport.write(head)
             self.transport.write(body)
+
+    def finish(self) -> bool:
+        """Let go of a request; return True if all of it was sent, so that another one may follow."""
+        self.reader = None
+        if self.socket is not None:
+            self.socket.before_send = None
+        return self.transport is not None and not unsent_bytes(self.transport)
 
     def pause_reading(self) -> None:
         """Read nothing until `resume_reading`; the peer then has to wait."""

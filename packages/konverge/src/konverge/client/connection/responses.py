@@ -163,10 +163,9 @@ class HttpResponse:
         if connection is None:
             return
         self._expiries.remove(self)
-        connection.reader = None
         if self._paused:
             connection.resume_reading()
-        self._pool.release(connection, keep_alive=keep_alive)
+        self._pool.release(connection, keep_alive=connection.finish() and keep_alive)
 
     # Reading.
 

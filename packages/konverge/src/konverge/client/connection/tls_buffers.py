@@ -1,4 +1,4 @@
-"""The size of the read buffers of TLS connections.
+"""The buffers of TLS connections.
 
 asyncio allocates a buffer of 256 kB for each TLS connection, resident from the start, and allocates as much again for
 every decrypted read. Each worker and each watch has a connection and mostly reads a few kB: with 24 workers these
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-__all__ = ["READ_BYTES", "limit_read_buffer"]
+__all__ = ["READ_BYTES", "limit_read_buffer", "unsent_bytes"]
 
 READ_BYTES = 64 * 1024
 """Four TLS records of maximum size: a larger buffer does not make long lists faster."""
@@ -27,3 +27,9 @@ def limit_read_buffer(transport: asyncio.BaseTransport | None) -> None:
         protocol.max_size = READ_BYTES
         protocol._ssl_buffer = bytearray(READ_BYTES)
         protocol._ssl_buffer_view = memoryview(protocol._ssl_buffer)
+
+
+def unsent_bytes(transport: asyncio.Transport) -> int:
+    """Return how much of what was written is not yet handed to the operating system, below TLS too."""
+    below: Any = getattr(getattr(transport, "_ssl_protocol", None), "_transport", None)
+    return transport.get_write_buffer_size() + (below.get_write_buffer_size() if below is not None else 0)
