@@ -193,8 +193,9 @@ class Http1Transport:
 
     async def _connect(self, request: Request, context: ssl.SSLContext | None, end: float | None) -> HttpConnection:
         assert self._pool is not None
+        deadline = asyncio.timeout_at(end)
         try:
-            async with asyncio.timeout_at(end) as deadline:
+            async with deadline:
                 return await self._pool.take(context, stream=request.stream)
         except PoolClosed:
             raise self._error(request, _CLOSED) from None

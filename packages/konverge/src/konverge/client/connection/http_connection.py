@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Protocol, cast
 
 from konverge.client.connection.sockets import WriteGuardSocket
-from konverge.client.connection.tls_buffers import unsent_bytes
+from konverge.client.connection.tls_buffers import pending_write_bytes
 
 __all__ = ["READ_BYTES", "HttpConnection", "ResponseReader"]
 
@@ -66,7 +66,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.reader = None
         if self.socket is not None:
             self.socket.before_send = None
-        return self.transport is not None and not unsent_bytes(self.transport)
+        return self.transport is not None and not pending_write_bytes(self.transport)
 
     def pause_reading(self) -> None:
         """Read nothing until `resume_reading`; the peer then has to wait."""

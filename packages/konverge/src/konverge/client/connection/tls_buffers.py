@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-__all__ = ["READ_BYTES", "limit_read_buffer", "unsent_bytes"]
+__all__ = ["READ_BYTES", "limit_read_buffer", "pending_write_bytes"]
 
 READ_BYTES = 64 * 1024
 """Four TLS records of maximum size: a larger buffer does not make long lists faster."""
@@ -29,7 +29,7 @@ def limit_read_buffer(transport: asyncio.BaseTransport | None) -> None:
         protocol._ssl_buffer_view = memoryview(protocol._ssl_buffer)
 
 
-def unsent_bytes(transport: asyncio.Transport) -> int:
+def pending_write_bytes(transport: asyncio.Transport) -> int:
     """Return how much of what was written is not yet handed to the operating system, below TLS too."""
     below: Any = getattr(getattr(transport, "_ssl_protocol", None), "_transport", None)
     return transport.get_write_buffer_size() + (below.get_write_buffer_size() if below is not None else 0)
