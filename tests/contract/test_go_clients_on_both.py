@@ -28,6 +28,7 @@ pytestmark = [
 
 SOURCES = Path(__file__).parent.parent / "support" / "go_client"
 BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 ADMIN = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
 
 
@@ -70,14 +71,21 @@ def run(program: Path, cluster: AuthenticationCluster, directory: Path, *credent
     return completed.stdout.splitlines()
 
 
-def grant(cluster: AuthenticationCluster, binding: str, subject: dict[str, str]) -> None:
-    """Make somebody an admin."""
-    cluster.good("POST", BINDINGS, {"metadata": {"name": binding}, "roleRef": ADMIN, "subjects": [subject]})
+def grant(cluster: AuthenticationCluster, username: str, subject: dict[str, str]) -> None:
+    """Make somebody an admin, and wait until the server decides by it."""
+    name = username.replace(":", "-")
+    cluster.good("POST", BINDINGS, {"metadata": {"name": name}, "roleRef": ADMIN, "subjects": [subject]})
+    spec = {"user": username, "resourceAttributes": {"verb": "list", "resource": "pods", "namespace": "default"}}
+    cluster.until(lambda: cluster.good("POST", REVIEWS, {"spec": spec})["status"]["allowed"])
 
 
 def test_a_go_client_with_a_token_file(program: Path, cluster: AuthenticationCluster, tmp_path: Path) -> None:
     token = token_of(cluster, account(cluster, "gopher"), request())
-    grant(cluster, "gopher", {"kind": "ServiceAccount", "name": "gopher", "namespace": "default"})
+    grant(
+        cluster,
+        "system:serviceaccount:default:gopher",
+        {"kind": "ServiceAccount", "name": "gopher", "namespace": "default"},
+    )
     file = tmp_path / "token"
     file.write_text(token)
 
@@ -98,7 +106,7 @@ def test_a_go_client_without_a_right_exits_at_its_start(
 
 def test_a_go_client_with_a_client_certificate(program: Path, cluster: AuthenticationCluster, tmp_path: Path) -> None:
     certificate, key = client_certificate(cluster, "gopher", ["devs"])
-    grant(cluster, "gopher-user", {"kind": "User", "name": "gopher"})
+    grant(cluster, "gopher", {"kind": "User", "name": "gopher"})
     files = [tmp_path / "client.crt", tmp_path / "client.key"]
     for file, content in zip(files, (certificate, key), strict=True):
         file.write_bytes(content)

@@ -62,7 +62,7 @@ async def test_a_missing_crd_and_a_wrong_namespace_are_one_line_each(tmp_path: P
             "the server does not serve Stone.run.konverge.dev/v1 yet: add --install-crds,"
             " or run `konverge crd app.py | kubectl apply -f -` (stones.run.konverge.dev)",
             "the server does not serve Pebble.other.io/v1 yet: install its CRD",
-            "namespace 'shpo' does not exist yet: create it, or correct --namespace",
+            "namespace 'shpo' does not exist yet: run `kubectl create namespace shpo`, or correct --namespace",
         ]
         async with Client.connect(config) as client:
             await install_crds(client, operator().crds())
@@ -79,7 +79,10 @@ async def test_run_installs_crds_and_logs_what_is_missing(tmp_path: Path) -> Non
         options = ("run", "app.py", "--kubeconfig", "config", "--metrics-port", "0", "--install-crds", "-n", "shpo")
         with program(*options, folder=tmp_path, temporary=tmp_path / "scratch") as run:
             output = await asyncio.to_thread(run.read_until, "does not exist yet")
-            assert "namespace 'shpo' does not exist yet: create it, or correct --namespace" in output
+            assert (
+                "namespace 'shpo' does not exist yet: run `kubectl create namespace shpo`, or correct --namespace"
+                in output
+            )
             assert "does not serve" not in output
             async with Client.connect(load_config(kubeconfig=str(tmp_path / "config"))) as client:
                 established = has_condition("Established")

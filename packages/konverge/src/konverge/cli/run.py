@@ -114,7 +114,8 @@ async def _prepare(config: ClientConfig, operator: Operator, target: str, option
         await check_server(config)
         async with Client.connect(config) as client:
             await install_crds(client, operator.crds(_webhook_address(config, operator, options)))
-    for warning in await start_warnings(config, operator, target, options["namespaces"]):
+    lease_namespace = (options["lease_namespace"] or config.namespace) if options["leader_elect"] else ""
+    for warning in await start_warnings(config, operator, target, options["namespaces"], lease_namespace):
         logging.getLogger("konverge.run").warning(warning)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 
 from konverge.client import Client, ClientConfig, RetryPolicy
 from konverge.errors import KonvergeError, NotFound
@@ -17,17 +18,25 @@ from konverge.objects import Kind, kind_of
 
 __all__ = ["start_warnings"]
 
-_TIMEOUT = 4.0
+_TIMEOUT = 10.0
 
 
-async def start_warnings(config: ClientConfig, operator: Operator, target: str, namespaces: Iterable[str]) -> list[str]:
-    """Return what will keep an operator from its work, one line each; nothing if the server does not answer."""
-    try:
+async def start_warnings(
+    config: ClientConfig, operator: Operator, target: str, namespaces: Iterable[str], lease_namespace: str = ""
+) -> list[str]:
+    """Return what will keep an operator from its work, one line each; what it found if the server stops answering.
+
+    `namespaces` are those that it watches; "" as `lease_namespace` if it has no lease.
+    """
+    needed = [(name, "--namespace") for name in namespaces]
+    if lease_namespace:
+        needed.append((lease_namespace, "--lease-namespace"))
+    found: list[str] = []
+    with suppress(KonvergeError, TimeoutError):
         async with asyncio.timeout(_TIMEOUT), Client.connect(config, retry=RetryPolicy(attempts=1)) as client:
-            missing = [line async for line in _missing_kinds(client, operator, target)]
-            return missing + [line async for line in _missing_namespaces(client, namespaces)]
-    except (KonvergeError, TimeoutError):
-        return []
+            found += [line async for line in _missing_kinds(client, operator, target)]
+            found += [line async for line in _missing_namespaces(client, needed)]
+    return found
 
 
 async def _missing_kinds(client: Client, operator: Operator, target: str) -> AsyncIterator[str]:
@@ -43,11 +52,12 @@ def _advice(kind: Kind, target: str) -> str:
     return f"add --install-crds, or run `konverge crd {target} | kubectl apply -f -` ({kind.resource})"
 
 
-async def _missing_namespaces(client: Client, namespaces: Iterable[str]) -> AsyncIterator[str]:
-    for name in namespaces:
+async def _missing_namespaces(client: Client, namespaces: Iterable[tuple[str, str]]) -> AsyncIterator[str]:
+    for name, setting in namespaces:
         try:
             await client.get(Namespace, name)
         except NotFound:
-            yield f"namespace {name!r} does not exist yet: create it, or correct --namespace"
+            command = f"kubectl create namespace {name}"
+            yield f"namespace {name!r} does not exist yet: run `{command}`, or correct {setting}"
         except KonvergeError:
             continue  # reading namespaces needs a permission of its own

@@ -1,14 +1,17 @@
 """Preflight: before anything starts, check whether this process has the permissions that its controllers declare.
 
-Missing permissions are logged once, at the start, as the RBAC rules to add, instead of as one failure after the other.
-The check never fails the start: a permission may be granted later, and a server without access reviews is tolerated.
+Missing permissions are logged once, at the start, as the RBAC rules to add, with their namespaces and the user, instead
+of as one failure after the other. The check never fails the start: a permission may be granted later, and a server
+without access reviews is tolerated.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import math
+import operator
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -17,6 +20,7 @@ import yaml
 from konverge.client import Client
 from konverge.controller import LEASES, Permission, rules_of
 from konverge.errors import ApiError, Forbidden, KonvergeError
+from konverge.k8s.authentication.v1 import SelfSubjectReview
 from konverge.k8s.authorization.v1 import ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec
 from konverge.objects import Key
 
@@ -37,9 +41,10 @@ class _AccessCheck(NamedTuple):
 
 async def missing_permissions(
     client: Client, permissions: Iterable[Permission], *, namespaces: tuple[str, ...] = (), leases: Iterable[Key] = ()
-) -> list[Permission] | None:
-    """Return the permissions that are missing in any of the namespaces; None when the server does not answer reviews.
+) -> dict[Permission, tuple[str, ...]] | None:
+    """Return the missing permissions, each with the namespaces where it is missing; "" is the whole cluster.
 
+    None when the server does not answer reviews.
     The permissions for leader election are checked for the `leases` only, not in every namespace.
     """
     checks = _checks(set(permissions), namespaces, list(leases))
@@ -59,18 +64,36 @@ async def missing_permissions(
         else:
             _log.warning("permission check failed", extra={"reason": str(error)})
         return None
-    missing = [check.permission for check, is_allowed in zip(checks, allowed, strict=True) if not is_allowed]
-    return list(dict.fromkeys(missing))
+    missing: dict[Permission, tuple[str, ...]] = {}
+    for check in itertools.compress(checks, map(operator.not_, allowed)):
+        missing[check.permission] = (*missing.get(check.permission, ()), check.namespace)
+    return missing
 
 
 async def warn_missing_permissions(
     client: Client, permissions: Iterable[Permission], *, namespaces: tuple[str, ...] = (), leases: Iterable[Key] = ()
 ) -> list[Permission]:
-    """Check the permissions and log each missing RBAC rule."""
-    missing = await missing_permissions(client, permissions, namespaces=namespaces, leases=leases) or []
-    for rule in rules_yaml(missing):
-        _log.warning("permissions missing: add this RBAC rule", extra={"rule": rule})
-    return missing
+    """Check the permissions and log each missing RBAC rule, with its namespaces and the user that needs it."""
+    missing = await missing_permissions(client, permissions, namespaces=namespaces, leases=leases) or {}
+    user = await _username(client) if missing else ""
+    for places in dict.fromkeys(missing.values()):
+        for rule in rules_yaml(one for one, where in missing.items() if where == places):
+            _log.warning(f"permissions missing {_shown(places)}: add this RBAC rule for {user}", extra={"rule": rule})
+    return list(missing)
+
+
+async def _username(client: Client) -> str:
+    try:
+        user = (await client.create(SelfSubjectReview())).status.user_info
+    except KonvergeError:  # a server older than 1.28
+        user = None
+    return f'"{user.username}"' if user is not None and user.username else "this user"
+
+
+def _shown(namespaces: tuple[str, ...]) -> str:
+    if "" in namespaces:
+        return "in the whole cluster"
+    return f"in namespace{'s' if len(namespaces) > 1 else ''} {', '.join(namespaces)}"
 
 
 def rules_yaml(permissions: Iterable[Permission]) -> list[str]:
