@@ -17,12 +17,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, get_origin
 
+import pytest
+
 import konverge
 import konverge_cluster
 import konverge_cluster.nodes
 import konverge_cluster.testing
 
-GOLDEN = Path(__file__).parent.parent / "docs" / "reference" / "api.txt"
+ROOT = Path(__file__).parent.parent
+GOLDEN = ROOT / "docs" / "reference" / "api.txt"
 GENERATED = {"k8s"}
 """Generated kinds are as many as Kubernetes has; their own test compares them with the API description."""
 
@@ -112,6 +115,36 @@ def test_no_signature_shows_the_environment_that_it_is_read_in() -> None:
 def test_every_name_of_the_top_level_api_resolves() -> None:
     assert all(hasattr(konverge, name) for name in konverge.__all__)
     assert set(konverge.__all__) <= set(dir(konverge))
+
+
+SIMULATIONS = [
+    path
+    for folder in ("tests", "packages/konverge-operators/tests", "examples")
+    for path in sorted((ROOT / folder).rglob("test_*.py"))
+    if re.search(r"^from konverge_cluster.testing import .*\bsimulate\b", path.read_text(), re.MULTILINE)
+]
+PRIVATE = re.compile(
+    r"^(?:from|import) konverge_cluster\.testing\.\w.*|^from konverge.* import .*\b_\w+|\bsim\._\w+", re.MULTILINE
+)
+
+
+def with_support(path: Path) -> list[Path]:
+    """Return a file of tests and the modules of tests that it imports."""
+    names = re.findall(r"^from (\w+) import", path.read_text(), re.MULTILINE)
+    folders = (path.parent, ROOT / "tests" / "support")
+    return [path, *(file for name in names for folder in folders if (file := folder / f"{name}.py").exists())]
+
+
+@pytest.mark.parametrize("path", SIMULATIONS, ids=lambda path: path.stem)
+def test_a_simulation_uses_nothing_private_of_the_kit(path: Path) -> None:
+    assert [PRIVATE.findall(file.read_text()) for file in with_support(path)] == [[] for _ in with_support(path)]
+
+
+def test_every_reference_operator_has_a_simulation() -> None:
+    sources = ROOT / "packages/konverge-operators/src/konverge_operators"
+    operators = {path.parent.name for path in sources.glob("*/operator.py")}
+    assert operators
+    assert operators <= {path.parent.name for path in SIMULATIONS}
 
 
 if __name__ == "__main__":

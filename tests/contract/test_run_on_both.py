@@ -81,7 +81,8 @@ async def test_a_missing_crd_and_wrong_namespaces_are_one_line_each(server: Any,
 
 @pytest.mark.parametrize(
     ("options", "where"),
-    [((), "the whole cluster"), (("-n", "default", "-n", "kube-public"), "namespaces default, kube-public")],
+    [((), "all"), (("-n", "default", "-n", "kube-public"), '"default, kube-public"')],
+    ids=["all", "two"],
 )
 async def test_a_missing_right_is_one_line(server: Any, tmp_path: Path, options: tuple[str, ...], where: str) -> None:
     async with kubeconfig_of(server, tmp_path) as kubeconfig:
@@ -92,7 +93,7 @@ async def test_a_missing_right_is_one_line(server: Any, tmp_path: Path, options:
         (tmp_path / "mason").write_text(yaml.safe_dump(config))
         lines = await lines_of_run(tmp_path, tmp_path / "mason", "permissions missing", *options)
     assert [line for line in lines if "permissions missing" in line] == [
-        f'konverge.manager: permissions missing in {where}: add this RBAC rule for "mason"'
+        f"konverge.manager: permissions missing: add this RBAC rule  user=mason  namespaces={where}"
         "  rule=\"{apiGroups: [''], resources: [secrets], verbs: [get]}\""
     ]
 

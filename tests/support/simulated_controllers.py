@@ -7,8 +7,7 @@ from typing import Any
 
 from konverge import Operator
 from konverge.controller import Controller
-from konverge_cluster.testing import TestCluster
-from konverge_cluster.testing.clusters import virtual_clock
+from konverge_cluster.testing import TestCluster, virtual_clock
 from konverge_cluster.volumes import provisioner_controllers, volume_controllers
 from konverge_cluster.workloads import workload_controllers
 

@@ -15,18 +15,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from konverge_cluster.testing.clusters import TestCluster
+    from konverge_cluster.testing.clusters import TestCluster, virtual_clock
     from konverge_cluster.testing.simulation.options import SimulationFailure
     from konverge_cluster.testing.simulation.runs import Simulation
     from konverge_cluster.testing.simulation.simulate import simulate
 
-__all__ = ["Simulation", "SimulationFailure", "TestCluster", "simulate"]
+__all__ = ["Simulation", "SimulationFailure", "TestCluster", "simulate", "virtual_clock"]
 
 _MODULES = {
     "Simulation": "simulation.runs",
     "SimulationFailure": "simulation.options",
     "TestCluster": "clusters",
     "simulate": "simulation.simulate",
+    "virtual_clock": "clusters",
 }
 
 

@@ -77,23 +77,20 @@ async def warn_missing_permissions(
     missing = await missing_permissions(client, permissions, namespaces=namespaces, leases=leases) or {}
     user = await _username(client) if missing else ""
     for places in dict.fromkeys(missing.values()):
-        for rule in rules_yaml(one for one, where in missing.items() if where == places):
-            _log.warning(f"permissions missing {_shown(places)}: add this RBAC rule for {user}", extra={"rule": rule})
+        where = "all" if "" in places else ", ".join(places)
+        for rule in rules_yaml(one for one, found in missing.items() if found == places):
+            fields = {"user": user, "namespaces": where, "rule": rule}
+            _log.warning("permissions missing: add this RBAC rule", extra=fields)
     return list(missing)
 
 
 async def _username(client: Client) -> str:
+    """Return the user of this process as the server sees it; "" if an older one than 1.28 does not tell it."""
     try:
         user = (await client.create(SelfSubjectReview())).status.user_info
-    except KonvergeError:  # a server older than 1.28
-        user = None
-    return f'"{user.username}"' if user is not None and user.username else "this user"
-
-
-def _shown(namespaces: tuple[str, ...]) -> str:
-    if "" in namespaces:
-        return "in the whole cluster"
-    return f"in namespace{'s' if len(namespaces) > 1 else ''} {', '.join(namespaces)}"
+    except KonvergeError:
+        return ""
+    return (user.username or "") if user is not None else ""
 
 
 def rules_yaml(permissions: Iterable[Permission]) -> list[str]:
