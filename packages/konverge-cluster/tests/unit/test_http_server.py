@@ -18,7 +18,9 @@ import aiohttp
 import pytest
 import yaml
 
+from konverge import Client, load_config
 from konverge.certificates import Authority, KeyPair
+from konverge.k8s.authentication.v1 import SelfSubjectReview
 from konverge_cluster.embedded_server import EmbeddedServer
 
 pytestmark = pytest.mark.real_time
@@ -68,6 +70,20 @@ async def test_a_token_or_a_client_certificate_is_required() -> None:
         with pytest.raises(aiohttp.ClientError):
             async with session(server, Authority("other").sign("mallory")) as asking:
                 await status(asking)
+
+
+@pytest.mark.parametrize("keys", [("token",), ("client-certificate-data", "client-key-data")], ids=["token", "pair"])
+async def test_each_of_both_credentials_in_the_kubeconfig_is_enough(keys: tuple[str, ...], tmp_path: Path) -> None:
+    async with EmbeddedServer() as server:
+        document = server.kubeconfig()
+        user = document["users"][0]["user"]
+        assert set(user) == {"token", "client-certificate-data", "client-key-data"}
+        document["users"][0]["user"] = {key: user[key] for key in keys}
+        (tmp_path / "config").write_text(yaml.safe_dump(document))
+        async with Client.connect(load_config(kubeconfig=str(tmp_path / "config"))) as client:
+            review = await client.create(SelfSubjectReview())
+        assert review.status.user_info is not None
+        assert review.status.user_info.username == "kubernetes-admin"
 
 
 async def test_a_host_header_of_another_machine_is_rejected() -> None:
