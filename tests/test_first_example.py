@@ -1,4 +1,4 @@
-"""The first example of README.md: at most 25 lines, and `konverge dev` runs it as it stands."""
+"""The first example of README.md: at most 25 lines, and `konverge dev` runs it as it stands, and the other examples."""
 
 from __future__ import annotations
 
@@ -66,3 +66,18 @@ async def create_and_restore(kubeconfig: Path) -> None:
         restored = await client.wait_for(ConfigMap, "world", lambda found: found is not None and found.uid != first.uid)
         assert restored is not None
         assert restored.data == {"text": "hello world"}
+
+
+@pytest.mark.parametrize(
+    ("example", "line"), [("backup", "Backup default/sample: not Ready"), ("tenant", "Tenant acme: Ready")]
+)
+def test_konverge_dev_runs_the_other_examples_with_their_samples(
+    example: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STORE_URL", "http://127.0.0.1:9")  # nothing listens there: a backup is not ready
+    shutil.copytree(ROOT / "examples" / example / "src", tmp_path / "src")
+    shutil.copytree(ROOT / "examples" / example / "samples", tmp_path / "samples")
+    target = f"src/{example}_operator"
+    with program("dev", target, folder=tmp_path, temporary=tmp_path / "scratch") as started:
+        started.read_until(line)
+        assert "ERROR" not in started.end(signal.SIGINT)
