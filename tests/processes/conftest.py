@@ -12,17 +12,32 @@ from typing import Any
 
 import pytest
 
+from konverge.errors import ControlPlaneError
+from konverge.testing import find_binaries
 from konverge_cluster.processes import LocalImage
-from process_clusters import ProcessCluster, SharedCluster, Start, process_cluster
+from process_clusters import ProcessCluster, SharedCluster, Start, hidden_images, process_cluster, select_tests
 
 MODES = ("namespaces", "paths")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if sys.platform != "linux":
-        for item in items:
-            if item.get_closest_marker("processes"):
-                item.add_marker(pytest.mark.skip(reason="process nodes need Linux"))
+    missing = missing_binaries()
+    for item in items:
+        if item.get_closest_marker("processes") is None:
+            continue
+        if sys.platform != "linux":
+            item.add_marker(pytest.mark.skip(reason="process nodes need Linux"))
+        elif missing and item.get_closest_marker("control_plane"):
+            item.add_marker(pytest.mark.skip(reason=missing))
+
+
+def missing_binaries() -> str:
+    """Return why kubectl and etcd cannot be used, "" if they can."""
+    try:
+        find_binaries(("kubectl", "etcd"))
+    except ControlPlaneError as missing:
+        return str(missing)
+    return ""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -46,17 +61,24 @@ def start(request: pytest.FixtureRequest) -> Start:
     return started
 
 
+def early(request: pytest.FixtureRequest) -> list[pytest.Item]:
+    """Return the tests that may be started early: not those that another process may run."""
+    return [] if hasattr(request.config, "workerinput") else request.session.items
+
+
 @pytest.fixture(scope="session", params=MODES)
 def shared_cluster(request: pytest.FixtureRequest) -> Iterator[SharedCluster]:
     """Run a cluster that tests share, in each of the two modes."""
-    cluster = SharedCluster(namespaces=request.param == "namespaces")
-    yield cluster
-    cluster.stop()
+    tests = select_tests(early(request), "shared_cluster", request.param)
+    with hidden_images() as images:
+        cluster = SharedCluster(*images, tests=tests, namespaces=request.param == "namespaces")
+        yield cluster
+        cluster.stop()
 
 
 @pytest.fixture(scope="session")
-def limited_cluster() -> Iterator[SharedCluster]:
+def limited_cluster(request: pytest.FixtureRequest) -> Iterator[SharedCluster]:
     """Run a cluster in which restarts wait long and logs are short."""
-    cluster = SharedCluster(crash_backoff=30.0, log_limit=10_000)
+    cluster = SharedCluster(tests=select_tests(early(request), "limited_cluster"), crash_backoff=30.0, log_limit=10_000)
     yield cluster
     cluster.stop()

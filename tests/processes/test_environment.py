@@ -255,25 +255,27 @@ async def test_an_empty_dir_has_its_size_limit(cluster: ProcessCluster) -> None:
 
 
 @shared
-async def test_a_pod_can_call_the_api_server_with_its_token(cluster: ProcessCluster) -> None:
+async def test_a_pod_calls_the_api_server_as_its_service_account(cluster: ProcessCluster) -> None:
     place = "/var/run/secrets/kubernetes.io/serviceaccount"
-    script = f"cat {place}/token; echo; cat {place}/namespace; echo; cat $KUBECONFIG 2>/dev/null | head -c 1"
-    script = f"echo $KUBERNETES_SERVICE_HOST; {script}; echo; echo end; {SLEEP}"
-    await cluster.create("p", {"args": [script]}, automountServiceAccountToken=True, restartPolicy="Never")
+    script = f"echo $KUBERNETES_SERVICE_HOST; cat {place}/token; echo; cat {place}/namespace; echo"
+    script = f"{script}; cat $KUBECONFIG < /dev/null; echo; echo end; {SLEEP}"
+    await cluster.create_object({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}})
+    await cluster.create("p", {"args": [script]}, automountServiceAccountToken=True, serviceAccountName="robot")
 
     # It keeps running: the address in its kubeconfig is a proxy that ends with the pod.
     await cluster.until_log("p", "end")
 
-    host, token, namespace, *kubeconfig, _ = cluster.log("p").split()
+    host, token, namespace, *kubeconfig, _ = cluster.log("p").splitlines()
     assert (host, namespace, token.count(".")) == ("127.0.0.1", cluster.namespace, 2)
-    assert kubeconfig == ([] if cluster.runtime.namespaces else ["{"])
-    client = (
-        load_config(kubeconfig=str(cluster.process_pod("p").sandbox.directory / "kubeconfig-c")) if kubeconfig else None
-    )
-    if client is not None:
-        config = json.loads((cluster.process_pod("p").sandbox.directory / "kubeconfig-c").read_text())
-        assert config["users"][0]["user"]["token"] == token, "Patroni's client knows no tokenFile"
-        async with Client.connect(client) as own:
-            review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-            found = await own.create(Unstructured(review))
-            assert found["status"]["userInfo"]["username"] == f"system:serviceaccount:{cluster.namespace}:default"
+    if cluster.runtime.namespaces:
+        assert kubeconfig == [""]
+        return
+    ((user,),) = ([one["user"] for one in json.loads(text)["users"]] for text in kubeconfig)
+    assert set(user) == {"client-certificate-data", "client-key-data"}, "a token ends after an hour"
+    config = load_config(kubeconfig=str(cluster.process_pod("p").sandbox.directory / "kubeconfig-c"))
+    async with Client.connect(config) as own:
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        found = (await own.create(Unstructured(review)))["status"]["userInfo"]
+    assert found["username"] == f"system:serviceaccount:{cluster.namespace}:robot"
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{cluster.namespace}", "system:authenticated"]
+    assert found["groups"] == groups

@@ -84,15 +84,17 @@ async def test_logs(cluster: ProcessCluster) -> None:
 @ONE_MODE
 @shared
 async def test_following_ends_with_the_container(cluster: ProcessCluster) -> None:
-    script = "echo begin; while [ ! -e $HOME/end ]; do sleep 0.05; done; echo end"
-    await cluster.create("follow", {"args": [script]}, restartPolicy="Never")
+    script = "echo begin; while [ ! -e /v/end ]; do sleep 0.05; done; echo end"
+    volume = {"volumes": [{"name": "v", "emptyDir": {}}]}
+    mounts = [{"name": "v", "mountPath": "/v"}]
+    await cluster.create("follow", {"args": [script], "volumeMounts": mounts}, restartPolicy="Never", **volume)
     await cluster.until_log("follow", "begin")
     async with shell(cluster) as kubectl:
         follower = await kubectl.start("logs", "-f", "follow", stdout=subprocess.PIPE)
         assert follower.stdout is not None
         async with asyncio.timeout(LIMIT):
             assert await follower.stdout.readline() == b"begin\n"
-            await kubectl.out("exec", "follow", "--", "sh", "-c", "touch $HOME/end")
+            cluster.touch("follow", "end")
             assert await follower.stdout.read() == b"end\n"
             assert await follower.wait() == 0
         await cluster.wait("follow", has_phase("Succeeded"))
@@ -289,17 +291,26 @@ async def test_the_client_runs_commands_and_reads_logs(cluster: ProcessCluster) 
 
 @ONE_MODE
 @shared
-async def test_clients_of_the_older_protocol(cluster: ProcessCluster) -> None:
+async def test_both_protocols(cluster: ProcessCluster) -> None:
     await cluster.create("web", {"args": [SLEEP]})
     await cluster.wait("web", is_ready)
+    await check_protocol(cluster, "v4.channel.k8s.io", "head", "-n1")
+    await check_protocol(cluster, "v5.channel.k8s.io", "head", "-n1")
+    await check_protocol(cluster, "v5.channel.k8s.io", "grep", "one", end=b"\xff\x00")
+
+
+async def check_protocol(cluster: ProcessCluster, protocol: str, *command: str, end: bytes = b"") -> None:
+    """Check the messages of a client that offers one protocol; `end` ends the input."""
     transport = InProcessTransport(cluster.cluster.server.handle)
     path = f"/api/v1/namespaces/{cluster.namespace}/pods/web/exec"
     streams = (("stdin", "true"), ("stdout", "true"))
-    request = Request("GET", path, (*streams, ("command", "head"), ("command", "-n1")))
-    websocket = await transport.open_websocket(request, ("other", "v4.channel.k8s.io"))
+    request = Request("GET", path, (*streams, *(("command", one) for one in command)))
+    websocket = await transport.open_websocket(request, ("other", protocol))
     assert isinstance(websocket, WebSocket)
-    assert websocket.protocol == "v4.channel.k8s.io"
+    assert websocket.protocol == protocol
     await websocket.send(b"\x00one\ntwo\n")
+    if end:
+        await websocket.send(end)
     async with asyncio.timeout(LIMIT):
         assert await websocket.receive() == b"\x01one\n"
         assert await websocket.receive() == b'\x03{"metadata":{},"status":"Success"}'

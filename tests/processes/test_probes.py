@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 
-from process_clusters import ONE_MODE, SLEEP, ProcessCluster, is_ready, readable_python, shared, status_of
+from process_clusters import (
+    ONE_MODE,
+    SLEEP,
+    ProcessCluster,
+    alone,
+    is_ready,
+    python_container,
+    readable_python,
+    shared,
+    status_of,
+)
 
 pytestmark = pytest.mark.processes
 
@@ -107,6 +117,44 @@ async def test_hooks_run_after_the_start_and_before_sigterm(cluster: ProcessClus
     assert (await asyncio.to_thread(Path(kept, "order").read_text)).split() == ["postStart", "preStop", "sigterm"]
 
 
+RECORDER = """
+import http.server, os, signal
+signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        print(self.path, self.headers["Host"], self.headers["X-Word"], flush=True)
+        self.send_response(200)
+        self.end_headers()
+    def log_message(self, *arguments):
+        pass
+http.server.HTTPServer((os.environ["POD_IP"], 8080), Handler).serve_forever()
+"""
+
+
+@ONE_MODE
+@shared
+async def test_hooks_may_be_requests(cluster: ProcessCluster) -> None:
+    probe = {"startupProbe": {"tcpSocket": {"port": 8080}, "periodSeconds": 1, "failureThreshold": 60}}
+    ports = {"ports": [{"name": "http", "containerPort": 8080}]}
+    recorder = {"name": "r", "image": "sh:1", "restartPolicy": "Always", **python_container(RECORDER), **probe}
+    hooks = {
+        "postStart": {"httpGet": {"port": 8080, "path": "/started"}},
+        "preStop": {"httpGet": {"port": "http", "httpHeaders": [{"name": "X-Word", "value": "bye"}]}},
+    }
+    container = {"args": [SLEEP], "lifecycle": hooks, **ports}
+    await cluster.create("p", container, initContainers=[recorder], terminationGracePeriodSeconds=30)
+    found = await cluster.wait("p", is_ready)
+
+    with cluster.process_pod("p").sandbox.log_path("r", 0).open() as log:  # the file is removed with the pod
+        await cluster.delete("p")
+        await cluster.wait_until_gone("p")
+        requests = [line.split()[3:] for line in log]
+
+    host = f"{found['status']['podIP']}:8080"
+    assert requests == [["/started", host, "None"], ["/", host, "bye"]]
+    assert status_of(found)["restartCount"] == 0
+
+
 @ONE_MODE
 @shared
 async def test_a_deleted_pod_is_ready_until_its_readiness_probe_fails(cluster: ProcessCluster) -> None:
@@ -131,7 +179,7 @@ async def test_a_deleted_pod_is_ready_until_its_readiness_probe_fails(cluster: P
     await cluster.execute("p", "touch", "/state/closed")
     await cluster.wait("p", lambda obj: not is_ready(obj))
     await probed_again()
-    await cluster.execute("p", "touch", "/state/end")
+    cluster.touch("p", "end")
     await cluster.wait_until_gone("p")
 
     assert is_ready(before)
@@ -151,6 +199,7 @@ async def test_a_failing_post_start_hook_kills_the_container(cluster: ProcessClu
 
 @ONE_MODE
 @shared
+@alone
 async def test_a_command_whose_caller_is_cancelled_ends_without_an_error(cluster: ProcessCluster) -> None:
     await cluster.create("p", {"args": [SLEEP]})
     await cluster.wait("p", is_ready)

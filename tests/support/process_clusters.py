@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Future, wait
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from functools import wraps
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import pytest
 
 from konverge import Client
 from konverge.client import exists, is_deleted
+from konverge.errors import ControlPlaneError
 from konverge.objects import Key, Unstructured
+from konverge.testing import find_binaries
 from konverge_cluster import EmbeddedCluster
 from konverge_cluster.processes import LocalImage, Processes
 from konverge_cluster.processes.process_pod import ProcessPod
@@ -110,6 +117,10 @@ class ProcessCluster:
         found = self.process_pod(name)
         return found.sandbox.volume_mounts(found.spec["containers"][0], {}, 0)
 
+    def touch(self, name: str, file: str) -> None:
+        """Create a file in the first volume of a pod from outside: a command in it may be killed with its container."""
+        Path(self.mounts(name)[0].source, file).touch()
+
     async def delete(self, name: str) -> None:
         await self.client.delete(await self.client.get("pods", name))
 
@@ -145,27 +156,59 @@ async def process_cluster(*images: LocalImage, **options: Any) -> AsyncGenerator
         yield running
 
 
-class SharedCluster:
-    """A cluster in a thread of its own, so that many tests share it, each with a namespace."""
+SharedTest = Callable[[ProcessCluster], Coroutine[Any, Any, None]]
+"""A test that gets a namespace of a shared cluster."""
 
-    def __init__(self, **options: Any) -> None:
+
+# Prints its user and a file beside it. Both are below a directory that other users cannot enter.
+_HIDDEN = """#!/bin/sh
+id -u
+cat "$(dirname "$0")/data/words"
+"""
+
+
+@contextmanager
+def hidden_images() -> Iterator[list[LocalImage]]:
+    """Write local images to a directory of mode 0700: `hidden`, and `etcd` if it is built."""
+    with TemporaryDirectory() as directory:
+        home = Path(directory)
+        assert home.stat().st_mode & 0o777 == 0o700
+        program, words = home / "app" / "run", home / "app" / "data" / "words"
+        words.parent.mkdir(parents=True)
+        words.write_text("hello")
+        program.write_text(_HIDDEN)
+        program.chmod(0o755)
+        images = [LocalImage("hidden:*", command=[str(program)], paths=[str(home / "app")])]
+        with suppress(ControlPlaneError):
+            images.append(_etcd(Path(shutil.copy(find_binaries() / "etcd", home))))
+        yield images
+
+
+def _etcd(program: Path) -> LocalImage:
+    urls = ["--listen-client-urls", "http://$(POD_IP):2379", "--advertise-client-urls", "http://$(POD_IP):2379"]
+    peers = ["--listen-peer-urls", "http://$(POD_IP):2380", "--data-dir", "/data/etcd"]
+    return LocalImage("etcd:*", command=[str(program)], args=[*urls, *peers], paths=[str(program)])
+
+
+class SharedCluster:
+    """A cluster in a thread of its own, so that many tests share it, each with a namespace.
+
+    `tests` are those that will be run, in that order. Tests mostly wait, so the next ones are started early.
+    """
+
+    def __init__(self, *images: LocalImage, tests: Sequence[SharedTest] = (), **options: Any) -> None:
+        self._next = deque(tests)
+        self._started: dict[SharedTest, Future[None]] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
-        self._cluster = process_cluster(**options)
+        self._cluster = process_cluster(*images, **options)
         self._running = self.call(self._cluster.__aenter__())
         self._tests = 0
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the loop of the cluster, and wait for its result."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(2 * LIMIT)
-
-    def open(self) -> ProcessCluster:
-        """Return a new namespace."""
-        self._tests += 1
-        opened = ProcessCluster(self._running.cluster, self._running.runtime, f"test-{self._tests}")
-        self.call(opened.open())
-        return opened
 
     def stop(self) -> None:
         """Stop the cluster and the thread."""
@@ -176,39 +219,84 @@ class SharedCluster:
             self._thread.join()
             self._loop.close()
 
-    def run(self, test: Callable[[ProcessCluster], Coroutine[Any, Any, None]]) -> None:
-        """Run a test in a namespace of its own."""
-        cluster = self.open()
+    def run(self, test: SharedTest) -> None:
+        """Run a test in a namespace of its own; start some of the next ones."""
+        if test not in self._started:
+            self._start(test)
+        while self._next and len(self._started) < EARLY and not _ALONE & {test, self._next[0]}:
+            self._start(self._next[0])
+        self._started.pop(test).result(2 * LIMIT)
+
+    def _start(self, test: SharedTest) -> None:
+        if test in self._next:
+            self._next.remove(test)
+        if test in _ALONE:
+            wait(_RUNNING, 2 * LIMIT)
+        started = self._started[test] = asyncio.run_coroutine_threadsafe(self._run(test), self._loop)
+        _RUNNING.add(started)
+        started.add_done_callback(_RUNNING.discard)
+
+    async def _run(self, test: SharedTest) -> None:
+        self._tests += 1
+        cluster = ProcessCluster(self._running.cluster, self._running.runtime, f"test-{self._tests}")
+        await cluster.open()
         try:
-            self.call(test(cluster))
+            await test(cluster)
         finally:
-            self.call(cluster.close())
+            await cluster.close()
+
+
+EARLY = 4
+"""How many tests of one cluster run at the same time."""
+
+_RUNNING = set[Future[None]]()
+_ALONE = set[SharedTest]()
+
+
+def alone(test: SharedTest) -> SharedTest:
+    """Mark a test that others would notice: it runs when none of them does."""
+    _ALONE.add(test)
+    return test
 
 
 ONE_MODE = pytest.mark.parametrize("shared_cluster", ["namespaces"], indirect=True)
 """Marks tests of what is the same with and without namespaces: they run on one of the two clusters."""
 
 
-def shared(test: Callable[[ProcessCluster], Coroutine[Any, Any, None]]) -> Callable[[SharedCluster], None]:
+def shared(test: SharedTest) -> Callable[[SharedCluster], None]:
     """Run a test in a namespace of each of the two shared clusters, on its loop."""
 
     @wraps(test)
     def run(shared_cluster: SharedCluster) -> None:
         shared_cluster.run(test)
 
-    del run.__wrapped__  # pytest would read the arguments of the test itself
-    return run
+    return _remember(run, test)
 
 
-def limited(test: Callable[[ProcessCluster], Coroutine[Any, Any, None]]) -> Callable[[SharedCluster], None]:
+def limited(test: SharedTest) -> Callable[[SharedCluster], None]:
     """Run a test in a namespace of the cluster in which restarts wait long and logs are short."""
 
     @wraps(test)
     def run(limited_cluster: SharedCluster) -> None:
         limited_cluster.run(test)
 
-    del run.__wrapped__
+    return _remember(run, test)
+
+
+def _remember(run: Callable[[SharedCluster], None], test: SharedTest) -> Callable[[SharedCluster], None]:
+    del run.__wrapped__  # type: ignore[attr-defined] # pytest would read the arguments of the test itself
+    _TESTS[run] = test
     return run
+
+
+_TESTS: dict[Callable[[SharedCluster], None], SharedTest] = {}
+
+
+def select_tests(items: Sequence[pytest.Item], fixture: str, *modes: str) -> list[SharedTest]:
+    """Return the tests that will share a cluster: the fixture, in one of the modes if it has some."""
+    found = [one for one in items if isinstance(one, pytest.Function) and fixture in one.fixturenames]
+    chosen = [one for one in found if not modes or one.callspec.params[fixture] in modes]
+    return [_TESTS[one.function] for one in chosen]
 
 
 def _object(kind: str, name: str) -> Unstructured:

@@ -79,6 +79,7 @@ class EmbeddedCluster:
         self.server.api.actions |= pod_stream_handlers(runtime)
         if runtime is not None:
             runtime.api_server = self._address
+            runtime.sign_client = lambda name, groups: self.server.authority.sign(name, groups=groups)
             self.server.api.async_pages[FAULTS_PATH] = FaultRequests(lambda: self.faults).handle
             self.nodes.use_runtime(runtime)
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Probes and hooks of containers: what is asked (exec, HTTP, TCP), how often, and what the answers mean."""
+"""Probes and hooks of containers: what is asked (exec, HTTP, TCP, gRPC), how often, and what the answers mean."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
+
+from konverge_cluster.processes.grpc_health import SERVING, check_health
 
 __all__ = ["Answer", "ProbeOptions", "ProbeTarget", "run_handler", "run_probe"]
 
@@ -80,7 +82,7 @@ async def run_probe(
 
 
 async def run_handler(handler: Mapping[str, Any], target: ProbeTarget, *, timeout: float) -> Answer:
-    """Run a probe or a hook once: exec, httpGet, tcpSocket or sleep."""
+    """Run a probe or a hook once: exec, httpGet, tcpSocket, grpc or sleep."""
     try:
         async with asyncio.timeout(timeout):
             return await _run_once(handler, target)
@@ -101,10 +103,27 @@ async def _run_once(handler: Mapping[str, Any], target: ProbeTarget) -> Answer:
         _, writer = await asyncio.open_connection(host, port)
         writer.close()
         return Answer(True)
+    if call := handler.get("grpc"):
+        return await _grpc(call["port"], call.get("service") or "", target)
     if pause := handler.get("sleep"):
         await asyncio.sleep(float(pause["seconds"]))
         return Answer(True)
-    return Answer(False, "this probe is not supported by process nodes: use exec, httpGet or tcpSocket")
+    return Answer(False, "missing probe handler")
+
+
+async def _grpc(port: int, service: str, target: ProbeTarget) -> Answer:
+    reader, writer = await asyncio.open_connection(target.address, port)
+    try:
+        status = await check_health(reader, writer, f"{target.address}:{port}", service)
+    finally:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+    if status == SERVING:
+        return Answer(True)
+    if status:
+        return Answer(False, f'service unhealthy (responded with "{status}")')
+    return Answer(False, f'health rpc failed: no status of service "{service}" (grpc.health.v1.Health)')
 
 
 async def _http(request: Mapping[str, Any], target: ProbeTarget) -> Answer:

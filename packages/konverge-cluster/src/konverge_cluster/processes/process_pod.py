@@ -363,7 +363,7 @@ class ProcessPod:
         }
         if self._init:
             status["initContainerStatuses"] = [self._init_status(one, states[one["name"]]) for one in self._init]
-        if ready_to_start or "podIP" in old:
+        if ready_to_start or self.sandbox.was_open or "podIP" in old:
             status |= {"podIP": self.addresses.pod_ip, "podIPs": [{"ip": self.addresses.pod_ip}]}
         return {**status, "observedGeneration": generation} if generation else status
 

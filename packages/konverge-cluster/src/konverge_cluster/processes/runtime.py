@@ -18,6 +18,7 @@ from konverge_cluster.nodes.node_objects import SimulatedNode
 from konverge_cluster.nodes.pod_lifecycle import PodAddresses, PodSync
 from konverge_cluster.processes.directories import open_directory
 from konverge_cluster.processes.images import LocalImage, LocalImages
+from konverge_cluster.processes.kubeconfigs import SignClient
 from konverge_cluster.processes.networks import LoopbackNetwork, claim_network
 from konverge_cluster.processes.process_pod import PodTasks, ProcessPod
 from konverge_cluster.processes.readable_copies import ReadableCopies
@@ -72,6 +73,7 @@ class Processes:
             raise ValueError("user 0 is root, and containers never run as root: choose another user")
         self.images = images if isinstance(images, LocalImages) else LocalImages(images)
         self.api_server: Callable[[], tuple[str, int] | None] = lambda: None
+        self.sign_client: SignClient | None = None
         self._user = user
         self._log_limit = log_limit
         self._crash_backoff = crash_backoff
@@ -179,6 +181,7 @@ class Processes:
             namespaces=namespaces,
             copies=ReadableCopies(directory / "images"),
             api_server=lambda: self.api_server(),
+            sign_client=self.sign_client,
             user=self._user,
             log_limit=self._log_limit,
             crash_backoff=self._crash_backoff,

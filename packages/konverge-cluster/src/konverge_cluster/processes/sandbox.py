@@ -17,7 +17,7 @@ from konverge.objects import Quantity
 from konverge_cluster.processes.api_proxies import ApiProxy
 from konverge_cluster.processes.expansion import substitute_paths
 from konverge_cluster.processes.images import LocalImage, LocalImages
-from konverge_cluster.processes.kubeconfigs import write_kubeconfig
+from konverge_cluster.processes.kubeconfigs import SignClient, sign_account, write_kubeconfig
 from konverge_cluster.processes.readable_copies import ReadableCopies, is_public
 from konverge_cluster.processes.sources import MissingSource, PodFacts, Sources, claim_name
 from konverge_cluster.processes.supervisors import Command, Mount, Running, Supervisor
@@ -43,6 +43,7 @@ class SandboxOptions:
     log_limit: int = 10 * 1024 * 1024
     crash_backoff: float = 10.0
     api_server: Callable[[], tuple[str, int] | None] = field(default=lambda: None)
+    sign_client: SignClient | None = None
 
 
 class Sandbox:
@@ -63,6 +64,11 @@ class Sandbox:
     def is_open(self) -> bool:
         """Whether containers can be started."""
         return self._supervisor is not None and not self._supervisor.is_lost
+
+    @property
+    def was_open(self) -> bool:
+        """Whether it is open or was so before: then the pod has an address, even if it ended at once."""
+        return self._supervisor is not None
 
     @property
     def namespaces(self) -> bool:
@@ -340,8 +346,7 @@ class Sandbox:
         paths = _paths(mounts)
         cwd = substitute_paths(command.cwd, paths)
         env = {name: substitute_paths(value, paths) for name, value in command.env.items()}
-        kubeconfig, server = self.directory / f"kubeconfig-{container}", self.api_proxy.address
-        if server is not None and write_kubeconfig(kubeconfig, mounts, server):
+        if self._write_kubeconfig(kubeconfig := self.directory / f"kubeconfig-{container}", mounts):
             env.setdefault("KUBECONFIG", str(kubeconfig))
         return replace(
             command,
@@ -349,6 +354,14 @@ class Sandbox:
             env=env,
             cwd=cwd if os.path.isdir(cwd) else str(self.private_directory(container)),
         )
+
+    def _write_kubeconfig(self, path: Path, mounts: Sequence[Mount]) -> bool:
+        server = self.api_proxy.address
+        if server is None:
+            return False
+        account = self._spec.get("serviceAccountName") or "default"
+        pair = sign_account(self.options.sign_client, self._pod["metadata"]["namespace"], account)
+        return write_kubeconfig(path, mounts, server, pair)
 
 
 def _size(directory: Path) -> int:
