@@ -1,4 +1,4 @@
-"""kubectl's logs, exec, attach and cp on pods whose containers are processes, and on a simulated one."""
+"""kubectl's logs, exec, attach, cp and port-forward on pods whose containers are processes, and on a simulated one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,17 @@ from konverge.objects import Unstructured
 from konverge.testing import find_binaries
 from konverge.wire import Request, WebSocket
 from kubectl import Kubectl, Run
-from process_clusters import LIMIT, ONE_MODE, SLEEP, ProcessCluster, has_phase, is_ready, shared, status_of
+from process_clusters import (
+    LIMIT,
+    ONE_MODE,
+    SLEEP,
+    ProcessCluster,
+    has_phase,
+    is_ready,
+    python_container,
+    shared,
+    status_of,
+)
 
 pytestmark = [pytest.mark.processes, pytest.mark.real_time, pytest.mark.control_plane]
 
@@ -272,11 +282,69 @@ async def test_a_simulated_pod_says_so(cluster: ProcessCluster) -> None:
             (("logs", "idle"), "it has no log"),
             (("exec", "idle", "--", "true"), "no command can be executed in it"),
             (("attach", "idle"), "there is nothing to attach to"),
+            (("port-forward", "idle", ":80"), "no port can be forwarded to it"),
         ):
             run = await kubectl.run(*arguments)
             assert run.code == 1
             assert f"{text} {rest}" in run.err
         assert f"{text} it has no log" in await kubectl.out("logs", "-f", "idle")
+        assert await kubectl.run("top", "pods") == Run(1, "", "error: Metrics API not available")
+
+
+ECHO = """
+import os, socketserver
+class Handler(socketserver.StreamRequestHandler):
+    def handle(self):
+        while content := self.request.recv(65536):
+            self.request.sendall(content)
+        self.request.sendall(b"end")
+class Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = daemon_threads = True
+with Server((os.environ["POD_IP"], 7000), Handler) as server:
+    server.serve_forever()
+"""
+
+
+async def echo(port: int, content: bytes) -> bytes:
+    """Send something to a local port, and return everything that comes back."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        async with asyncio.timeout(LIMIT), asyncio.TaskGroup() as tasks:
+            answer = tasks.create_task(reader.read())
+            writer.write(content)
+            await writer.drain()
+            writer.write_eof()
+        return answer.result()
+    finally:
+        writer.close()
+
+
+@ONE_MODE
+@shared
+async def test_port_forward(cluster: ProcessCluster) -> None:
+    probe = {"tcpSocket": {"port": 7000}, "periodSeconds": 1}
+    await cluster.create("echo", {**python_container(ECHO), "readinessProbe": probe})
+    await cluster.wait("echo", is_ready)
+    async with shell(cluster) as kubectl:
+        client = await kubectl.start(
+            *("port-forward", "--address=127.0.0.1", "echo", ":7000", ":7001"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert client.stdout is not None
+        assert client.stderr is not None
+        async with asyncio.timeout(LIMIT):
+            lines = [(await client.stdout.readline()).decode() for _ in range(2)]
+        opened, closed = (int(line.split("127.0.0.1:")[1].split(" ->")[0]) for line in lines)
+        large = os.urandom(1_000_000)
+        answers = await asyncio.gather(*(echo(opened, content) for content in (b"", b"one", large)))
+        assert answers == [b"end", b"oneend", large + b"end"]
+        assert await echo(closed, b"x") == b""
+        async with asyncio.timeout(LIMIT):
+            while b"error forwarding port 7001 to pod echo" not in (line := await client.stderr.readline()):
+                assert line
+        client.kill()
+        await client.wait()
 
 
 @shared

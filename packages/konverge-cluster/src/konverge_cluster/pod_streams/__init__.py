@@ -1,8 +1,9 @@
-"""Logs of pods, and commands in them: `pods/log`, `pods/exec` and `pods/attach`.
+"""Logs of pods, commands in them, and connections to them: `pods/log`, `exec`, `attach` and `portforward`.
 
-`requests` checks a request as the API server does, `log_requests` and `exec_requests` are the kubelet's part,
-`log_files` reads what containers wrote, and `sessions` connects a process with the channels of a WebSocket. Pods that
-are simulated run nothing: a request for one ends with an error that says so.
+`requests` checks a request as the API server does; `log_requests`, `exec_requests` and `port_forwards` are the part of
+the kubelet. `log_files` reads what containers wrote, `sessions` connects a process with the channels of a WebSocket,
+`spdy_frames` are the frames of port-forward. Pods that are simulated run nothing: a request for one ends with an error
+that says so.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from konverge_cluster.api.cluster import Cluster
 from konverge_cluster.api.responses import Response
 from konverge_cluster.pod_streams.exec_requests import attach_handler, exec_handler
 from konverge_cluster.pod_streams.log_requests import log_handler
+from konverge_cluster.pod_streams.port_forwards import port_forward_handler
 from konverge_cluster.processes.runtime import Processes
 
 __all__ = ["pod_stream_handlers"]
@@ -27,4 +29,5 @@ def pod_stream_handlers(runtime: Processes | None) -> dict[tuple[str, str, str],
         ("", "pods", "log"): log_handler(runtime),
         ("", "pods", "exec"): exec_handler(runtime),
         ("", "pods", "attach"): attach_handler(runtime),
+        ("", "pods", "portforward"): port_forward_handler(runtime),
     }

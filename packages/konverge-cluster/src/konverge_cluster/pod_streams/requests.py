@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -172,7 +172,7 @@ def check_create(cluster: Cluster, call: Call) -> None:
         raise status_errors.forbidden("", "pods", call.name, decision.reason)
 
 
-def choose_protocol(call: Call) -> str:
+def choose_protocol(call: Call, supported: Sequence[str] = _PROTOCOLS) -> str:
     """Return the subprotocol for a WebSocket: the first one of the client that is supported.
 
     Raises: StatusError 400 when the request is no upgrade to a WebSocket, or offers none.
@@ -183,10 +183,10 @@ def choose_protocol(call: Call) -> str:
         raise status_errors.bad_request("Upgrade request required")
     if upgrade != "websocket":
         text = f"unable to upgrade: {upgrade} is not supported by the embedded API server, use a WebSocket"
-        raise status_errors.bad_request(f"{text} ({_PROTOCOLS[0]})")
+        raise status_errors.bad_request(f"{text} ({supported[0]})")
     offered = [one.strip() for one in headers.get("sec-websocket-protocol", "").split(",")]
-    found = next((one for one in offered if one in _PROTOCOLS), "")
+    found = next((one for one in offered if one in supported), "")
     if not found:
         text = f"unable to upgrade: the client offers {', '.join(filter(None, offered)) or 'no subprotocol'}"
-        raise status_errors.bad_request(f"{text}, supported are {', '.join(_PROTOCOLS)}")
+        raise status_errors.bad_request(f"{text}, supported are {', '.join(supported)}")
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,15 +58,24 @@ class Target:
 
 @asynccontextmanager
 async def serving(serve: Serve) -> AsyncGenerator[int]:
+    """Serve each connection with a function; wait until all of them are closed."""
+    tasks = set[asyncio.Task[None]]()
+
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await serve(reader, writer)
         finally:
             writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    async with server:
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        tasks.add(asyncio.ensure_future(handle(reader, writer)))
+
+    async with await asyncio.start_server(accept, "127.0.0.1", 0) as server:
         yield server.sockets[0].getsockname()[1]
+    async with asyncio.timeout(30):
+        await asyncio.gather(*tasks)
 
 
 def answers(*frames: bytes) -> Serve:
