@@ -33,7 +33,7 @@ class Client:
     protocol = "v5.channel.k8s.io"
 
     def __init__(self, *messages: bytes, slow: bool = False) -> None:
-        self.received: dict[Channel, bytes] = {}
+        self._received: dict[Channel, bytearray] = {}
         self.closed = asyncio.Event()
         self.reads = asyncio.Event()
         if not slow:
@@ -45,7 +45,7 @@ class Client:
         if self.closed.is_set():
             raise TransportError("the client has closed the connection")
         channel = Channel(message[0])
-        self.received[channel] = self.received.get(channel, b"") + message[1:]
+        self._received.setdefault(channel, bytearray()).extend(message[1:])
 
     async def receive(self) -> bytes | None:
         if self._messages:
@@ -55,6 +55,10 @@ class Client:
 
     async def close(self) -> None:
         self.closed.set()
+
+    @property
+    def received(self) -> dict[Channel, bytes]:
+        return {channel: bytes(content) for channel, content in self._received.items()}
 
     @property
     def stdout(self) -> bytes:
