@@ -41,7 +41,8 @@ def token_secrets(cluster: AuthenticationCluster) -> Answers:
     ).masked
     found = filled(cluster, "old")
     token = token_in(found)
-    managers = [(each["manager"], each["fieldsV1"]) for each in found["metadata"].pop("managedFields")]
+    # A server sorts managers by the second of their last write, and by name within it.
+    managers = {each["manager"]: each["fieldsV1"] for each in found["metadata"].pop("managedFields")}
     authority = base64.b64decode(found["data"].pop("ca.crt")).strip() == cluster.ca.strip()
     found["metadata"].pop("resourceVersion")
     found["data"].pop("token")
