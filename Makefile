@@ -127,7 +127,7 @@ HELM := $(HELM_DIRECTORY)/helm
 $(HELM):
 	GOBIN=$(HELM_DIRECTORY) GOWORK=off CGO_ENABLED=0 go install -trimpath -ldflags='-s -w' helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
 
-interop: $(STAMP) $(HELM) ## kubectl's and Helm's commands on the embedded and the real control plane, compared (needs go once)
+interop: $(STAMP) $(HELM) ## kubectl's and Helm's commands on the embedded and the real control plane, compared (needs go once); alert rules in promtool
 	KONVERGE_HELM=$(HELM) $(BIN)/pytest -m interop tests/interop tests/contract/test_go_clients_on_both.py
 
 campaigns: $(STAMP) ## the generated cases of which make test runs a part, all of them, on both servers

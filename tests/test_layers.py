@@ -47,7 +47,12 @@ LAYERS: dict[str, list[set[str]]] = {
         {"testing"},
         {"cli", "__init__"},
     ],
-    "konverge_operators": [{"manifests"}, {"webapp", "ecommerce", "database", "redis"}, {"demo", "__init__"}],
+    "konverge_operators": [
+        {"manifests"},
+        {"autoscaling"},
+        {"webapp", "ecommerce", "database", "redis"},
+        {"demo", "__init__"},
+    ],
 }
 LEVEL = {
     package: {part: level for level, parts in enumerate(layers) for part in parts} for package, layers in LAYERS.items()

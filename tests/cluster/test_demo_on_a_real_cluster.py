@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from konverge.testing import ControlPlane
+from konverge.testing import ControlPlane, find_binaries
 
 pytestmark = [pytest.mark.control_plane, pytest.mark.usefixtures("control_plane")]
 
@@ -32,8 +33,16 @@ def nodes_of(plane: ControlPlane) -> Iterator[None]:
 
 def run_demo(plane: ControlPlane) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "konverge", "demo", "--kubeconfig", str(plane.kubeconfig)]
+    environment = {**os.environ, "PATH": f"{find_binaries(('kubectl',))}{os.pathsep}{os.environ['PATH']}"}
     return subprocess.run(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LIMIT,
+        check=False,
     )
 
 
@@ -45,6 +54,7 @@ def test_the_demo_runs_on_a_real_cluster_and_leaves_nothing() -> None:
         assert done.returncode == 0, done.stdout
         for step in ("refused by the webhook", "failed over", "deleted", "ended"):
             assert f" s  {step}:" in done.stdout
+        assert "(kubectl wait webapp/nginx-app --for=condition=Ready)" in done.stdout
         assert seen(plane) == before
 
         plane.kubectl("create", "-f", str(crd_file(plane.kubeconfig.parent)))

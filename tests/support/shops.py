@@ -134,6 +134,7 @@ workflow = Workflow(
     phases=phases,
     configuration=configuration,
     suspended=lambda shop: shop.spec.suspend,
+    reports_foreign_fields_of=(Deployment,),
 )
 
 

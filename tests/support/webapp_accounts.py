@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 
 import yaml
 
-from konverge import Client, Manager, Unstructured, crd_for
+from konverge import Client, Manager, Unstructured
 from konverge.cli.manifests import Release, files_of
 from konverge.client import ClientOptions, InProcessTransport
+from konverge.webhooks import Address, Webhooks, configurations_for
 from konverge.wire.messages import Request, Response
 from konverge_cluster import EmbeddedCluster
 from konverge_cluster.api.authorization import UserInfo
-from konverge_operators.webapp.api import WebApp
 from konverge_operators.webapp.operator import operator
 from konverge_operators.webapp.reconciler import controllers
 
@@ -34,8 +34,12 @@ def generated(*names: str) -> list[Unstructured]:
 
 @asynccontextmanager
 async def operating_in(cluster: EmbeddedCluster) -> AsyncGenerator[Manager]:
-    """Run the operator in an embedded cluster, without webhooks."""
-    for one in (*generated("namespace", "rbac"), crd_for(WebApp)):
+    """Run the operator in an embedded cluster; the server calls its webhooks in this process."""
+    service = f"{operator.name}-webhooks"
+    address = Address(service=service, namespace=HOME)
+    cluster.server.webhook_client.serve(HOME, service, Webhooks(*operator.webhooks).handle_review)
+    webhooks = configurations_for(operator.webhooks, address, name=operator.name, exclude=(HOME,))
+    for one in (*generated("namespace", "rbac"), *operator.crds(address), *webhooks):
         await cluster.client().create(one)
 
     async def handle(request: Request) -> Response:

@@ -1,7 +1,7 @@
 """Steps that a user of WebApps takes, one for each promise about a running application; for any control plane.
 
-The nodes must run pods of images with "bad" in the name without making them ready, and the namespace of the client may
-admit restricted pods only.
+The nodes must run pods of images with "bad" in the name without making them ready, the webhooks of the operator must be
+installed, and the namespace of the client may admit restricted pods only.
 """
 
 from __future__ import annotations
@@ -11,17 +11,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+import pytest
+
 from konverge import Client, ObjectMeta, Unstructured
 from konverge.client import exists, has_condition, is_deleted
-from konverge.errors import NotFound
+from konverge.errors import Invalid, NotFound
 from konverge.k8s.apps.v1 import Deployment
-from konverge.k8s.core.v1 import ConfigMap, Pod, Secret, Service
+from konverge.k8s.core.v1 import ConfigMap, Pod, Secret, Service, ServiceAccount
 from konverge.k8s.networking.v1 import Ingress
 from konverge.k8s.policy.v1 import PodDisruptionBudget
-from konverge.objects import AnyObject, Kind, find_condition
+from konverge.objects import AnyObject, Kind, find_condition, to_wire
 from konverge.workflow import CONFIGURATION_HASH
-from konverge_operators.webapp.api import Phase, WebApp
-from konverge_operators.webapp.children import HTTP_ROUTE, POD_MONITOR
+from konverge_operators.manifests import HTTP_ROUTE, POD_MONITOR
+from konverge_operators.webapp.api import MAX_REPLICAS, Phase, WebApp
 from webapps import optional_crd, webapp
 
 __all__ = ["check_points"]
@@ -32,12 +34,21 @@ SIDECAR = {
     "image": "nginx:1",
     "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
 }
+REFUSED_BY_SCHEMA: list[tuple[dict[str, Any], str]] = [
+    ({"replicas": "three"}, 'must be of type integer: "string"'),
+    ({"image": 7}, 'must be of type string: "integer"'),
+    ({"port": 0}, "should be greater than or equal to 1"),
+    ({"replicas": MAX_REPLICAS + 1}, "should be less than or equal to 100"),
+    ({"autoscaling": {"maxReplicas": MAX_REPLICAS + 1}}, "should be less than or equal to 100"),
+]
 
 
 async def check_points(client: Client) -> None:
     """Take every step, with one application after the other."""
     await _becomes_ready(client)
+    await _refuses_what_is_invalid(client)
     await _survives_hands(client)
+    await _runs_pods_as_the_spec_says(client)
     await _reads_configuration(client)
     await _is_exposed(client)
     await client.delete(WebApp, "web")
@@ -86,6 +97,26 @@ async def _becomes_ready(client: Client) -> None:
     assert (await client.get(PodDisruptionBudget, "web")).spec.max_unavailable == 1
 
 
+async def _refuses_what_is_invalid(client: Client) -> None:
+    """What the schema refuses the webhooks let pass: the message is the server's. The rules are those of a webhook."""
+    for spec, message in REFUSED_BY_SCHEMA:
+        with pytest.raises(Invalid) as refused:
+            await _create_raw(client, **spec)
+        assert message in str(refused.value)
+    with pytest.raises(Invalid, match="the image needs a tag"):
+        await _create_raw(client, image="nginx")
+    with pytest.raises(Invalid, match="should be less than or equal to 100"):
+        await client.scale(WebApp, "web", MAX_REPLICAS + 1)  # the scale subresource calls no webhook
+
+
+async def _create_raw(client: Client, **spec: Any) -> None:
+    """Create an object as YAML would, whatever its types are."""
+    document = to_wire(webapp("raw"))
+    document["metadata"]["namespace"] = client.options.namespace
+    document["spec"] |= spec
+    await client.create(Unstructured(document))
+
+
 async def _survives_hands(client: Client) -> None:
     """A pause is undone, and fields that somebody adds are reported until they are removed."""
     await client.patch(Deployment, "web", {"spec": {"paused": True}})
@@ -96,17 +127,75 @@ async def _survives_hands(client: Client) -> None:
 
     containers = {"spec": {"template": {"spec": {"containers": [SIDECAR]}}}}
     await client.using(field_manager="somebody").patch(Deployment, "web", containers, patch_type="strategic")
+    selector = {"spec": {"template": {"spec": {"nodeSelector": {"kubernetes.io/os": "linux"}}}}}
+    await client.using(field_manager="somebody").patch(Deployment, "web", selector)
     ports = {"spec": {"ports": [{"name": "extra", "port": 81}]}}
     await client.using(field_manager="somebody").patch(Service, "web", ports, patch_type="strategic")
     app = await _wait(client, lambda one: "port" in _condition(one, "ForeignFields")[1])
-    status, message = _condition(app, "ForeignFields")
-    assert (status, "sidecar" in message, "somebody" in message) == ("True", True, True)
+    assert _condition(app, "ForeignFields") == (
+        "True",
+        'Deployment .spec.template.spec.containers[name="sidecar"] by somebody, '
+        "Deployment .spec.template.spec.nodeSelector by somebody, "
+        'Service .spec.ports[port=81,protocol="TCP"] by somebody',
+    )
 
-    removed = {"spec": {"template": {"spec": {"containers": [{"name": "sidecar", "$patch": "delete"}]}}}}
+    pods = {"nodeSelector": None, "containers": [{"name": "sidecar", "$patch": "delete"}]}
+    removed = {"spec": {"template": {"spec": pods}}}
     await client.patch(Deployment, "web", removed, patch_type="strategic")
     await client.patch(Service, "web", {"spec": {"ports": [{"port": 81, "$patch": "delete"}]}}, patch_type="strategic")
     await _wait(client, lambda one: _condition(one, "ForeignFields")[0] == "False")
     await _ready(client)
+
+
+async def _runs_pods_as_the_spec_says(client: Client) -> None:
+    """Pods have probes, a security context, spreading and no token by default, and what the fields of the spec say."""
+    (container,) = (pod := to_wire((await _pod(client)).spec))["containers"]
+    assert (container["readinessProbe"]["tcpSocket"], "livenessProbe" in container) == ({"port": "http"}, False)
+    assert (pod["securityContext"]["runAsNonRoot"], container["securityContext"]["readOnlyRootFilesystem"]) == (
+        True,
+        True,
+    )
+    assert [one["topologyKey"] for one in pod["topologySpreadConstraints"]] == ["kubernetes.io/hostname"]
+    assert (pod["serviceAccountName"], pod["automountServiceAccountToken"]) == ("default", False)
+    assert [one["name"] for one in pod["volumes"]] == ["tmp"]  # and none with a token
+
+    await client.create(ServiceAccount(metadata=ObjectMeta(name="shop", namespace=client.options.namespace)))
+    spec = {
+        "probes": {"readiness": {"path": "/ready"}, "liveness": {"failureThreshold": 9}, "startup": {}},
+        "security": {"runAsUser": 1234, "readOnlyRootFilesystem": False},
+        "scheduling": {
+            "nodeSelector": {"kubernetes.io/os": "linux"},
+            "tolerations": [{"key": "spot", "operator": "Exists"}],
+            "spreadBy": "topology.kubernetes.io/zone",
+        },
+        "imagePullSecrets": [{"name": "registry"}],
+        "serviceAccountName": "shop",
+        "automountServiceAccountToken": True,
+        "strategy": {"maxUnavailable": 0, "maxSurge": 1},
+    }
+    await client.patch(WebApp, "web", {"spec": spec})
+    await _ready(client)
+    (container,) = (pod := to_wire((await _pod(client)).spec))["containers"]
+    assert container["readinessProbe"]["httpGet"]["path"] == "/ready"
+    assert (container["livenessProbe"]["failureThreshold"], "startupProbe" in container) == (9, True)
+    assert pod["securityContext"]["runAsUser"] == 1234
+    assert pod["nodeSelector"] == {"kubernetes.io/os": "linux"}
+    assert "spot" in [one.get("key") for one in pod["tolerations"]]
+    assert [one["topologyKey"] for one in pod["topologySpreadConstraints"]] == ["topology.kubernetes.io/zone"]
+    assert (pod["serviceAccountName"], pod["imagePullSecrets"]) == ("shop", [{"name": "registry"}])
+    assert any(one["name"].startswith("kube-api-access-") for one in pod["volumes"])
+    deployment = to_wire((await client.get(Deployment, "web")).spec)
+    assert deployment["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
+
+
+async def _pod(client: Client) -> Pod:
+    """Return a pod of the current template: the newest one."""
+    pods = await client.list(Pod, namespace=client.options.namespace, labels="app.kubernetes.io/instance=web")
+    return max(pods, key=lambda pod: int(pod.metadata.resource_version or 0) if _lives(pod) else 0)
+
+
+def _lives(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is None
 
 
 async def _reads_configuration(client: Client) -> None:

@@ -4,13 +4,33 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias, TypeVar
 
-from konverge.objects import Resource, from_wire, kind_of
+from konverge.objects import Kind, Resource, Unstructured, from_wire, kind_of
 
-__all__ = ["Json", "child", "disruption_budget", "labels", "network_policy", "pod_spec", "selector"]
+__all__ = [
+    "HTTP_ROUTE",
+    "POD_MONITOR",
+    "Json",
+    "child",
+    "deployment_spec",
+    "disruption_budget",
+    "ingress_spec",
+    "labels",
+    "network_policy",
+    "pod_spec",
+    "route_spec",
+    "scrape_annotations",
+    "secret_variable",
+    "selector",
+    "service_spec",
+    "unstructured",
+]
 
 T = TypeVar("T", bound=Resource)
 
 Json: TypeAlias = dict[str, Any]
+
+HTTP_ROUTE = Kind("gateway.networking.k8s.io", "v1", "HTTPRoute", "httproutes")
+POD_MONITOR = Kind("monitoring.coreos.com", "v1", "PodMonitor", "podmonitors")
 
 _NON_ROOT = 65532  # the user that distroless images call nonroot
 
@@ -34,6 +54,61 @@ def child(
     metadata = {"name": name, "labels": labels, **({"annotations": annotations} if annotations else {})}
     identity = kind_of(kind)
     return from_wire(kind, {"apiVersion": identity.api_version, "kind": identity.kind, "metadata": metadata, **fields})
+
+
+def unstructured(
+    kind: Kind, name: str, labels: dict[str, str], spec: Json, annotations: dict[str, str] | None = None
+) -> Unstructured:
+    """Return a child of a kind that has no class here."""
+    metadata = {"name": name, "labels": labels, **({"annotations": annotations} if annotations else {})}
+    return Unstructured(apiVersion=kind.api_version, kind=kind.kind, metadata=metadata, spec=spec)
+
+
+def deployment_spec(selected: dict[str, str], template: Json, *, progress_deadline: int, strategy: Json) -> Json:
+    """Return the spec of a Deployment that is never paused, without replicas."""
+    return {
+        "paused": False,
+        "progressDeadlineSeconds": progress_deadline,
+        "strategy": strategy,
+        "selector": {"matchLabels": selected},
+        "template": template,
+    }
+
+
+def service_spec(selected: dict[str, str], port: int, name: str = "http") -> Json:
+    """Return the spec of a Service for the port of this name of the selected pods."""
+    return {"selector": selected, "ports": [{"name": name, "port": port, "targetPort": name}]}
+
+
+def secret_variable(name: str, secret: str, key: str) -> Json:
+    """Return an environment variable with a value of a Secret."""
+    return {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
+
+
+def scrape_annotations(port: int, path: str) -> dict[str, str]:
+    """Return the annotations of a Service for a Prometheus without its operator."""
+    values = {"scrape": "true", "port": str(port), "path": path}
+    return {f"prometheus.io/{name}": value for name, value in values.items()}
+
+
+def ingress_spec(
+    service: str, *, host: str | None, path: str = "/", class_name: str | None = None, tls_secret: str | None = None
+) -> Json:
+    """Return the spec of an Ingress that routes the requests of a host, or of all, to the port http of a Service."""
+    backend = {"service": {"name": service, "port": {"name": "http"}}}
+    rule: Json = {"http": {"paths": [{"path": path, "pathType": "Prefix", "backend": backend}]}}
+    tls: Json = {"secretName": tls_secret}
+    if host is not None:
+        rule["host"], tls["hosts"] = host, [host]
+    spec: Json = {"rules": [rule], "ingressClassName": class_name, "tls": [tls] if tls_secret is not None else None}
+    return {name: value for name, value in spec.items() if value is not None}
+
+
+def route_spec(gateway: Json, service: str, port: int, *, host: str | None, path: str = "/") -> Json:
+    """Return the spec of an HTTPRoute that attaches a Service to a Gateway."""
+    matches = [{"path": {"type": "PathPrefix", "value": path}}]
+    rules = [{"matches": matches, "backendRefs": [{"name": service, "port": port}]}]
+    return {"parentRefs": [gateway], "rules": rules, **({"hostnames": [host]} if host is not None else {})}
 
 
 def pod_spec(container: Json, spread_by: dict[str, str], *, user: int = _NON_ROOT, **fields: Any) -> Json:

@@ -37,7 +37,9 @@ STEPS = [
 
 
 @pytest.fixture
-def demo(tmp_path: Path) -> Iterator[Program]:
+def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Program]:
+    """The demo without kubectl: with it, it runs on a real cluster (tests/cluster/test_demo_on_a_real_cluster.py)."""
+    monkeypatch.setenv("PATH", str(tmp_path))
     with program("demo", folder=ROOT, temporary=tmp_path) as started:
         yield started
 
@@ -48,6 +50,7 @@ def test_the_demo_prints_every_step_and_leaves_nothing_behind(demo: Program) -> 
     assert demo.process.returncode == 0, output
     steps = [line.split(" s  ", 1)[1].partition(":")[0] for line in output.splitlines()[:-1]]
     assert steps == [*STEPS, "failed over", "deleted", "ended"]
+    assert "(condition Ready; kubectl is not installed)" in output
     assert output.splitlines()[-1].endswith("nothing is left behind.")
     assert demo.left_behind() == []
 

@@ -8,6 +8,7 @@ import pytest
 
 from konverge.objects import to_wire
 from konverge.workflow import ComponentPhase, ComponentState
+from konverge_operators.autoscaling import initial_replicas
 from konverge_operators.webapp.api import Autoscaling, Monitoring, Tls, WebAppStatus
 from konverge_operators.webapp.children import (
     autoscaler_for,
@@ -15,7 +16,6 @@ from konverge_operators.webapp.children import (
     deployment_for,
     http_route_for,
     ingress_for,
-    initial_replicas,
     labels_of,
     pod_monitor_for,
     selector_of,
@@ -80,9 +80,7 @@ def test_the_autoscaler_targets_the_deployment() -> None:
 def test_under_autoscaling_a_deployment_starts_with_its_previous_size_within_the_bounds(
     desired: int, existing: int, initial: int
 ) -> None:
-    app = webapp(replicas=desired)
-    app.status = WebAppStatus(replicas=existing)
-    assert initial_replicas(app, Autoscaling(min_replicas=2, max_replicas=5)) == initial
+    assert initial_replicas(existing or desired, Autoscaling(min_replicas=2, max_replicas=5)) == initial
 
 
 @pytest.mark.parametrize(

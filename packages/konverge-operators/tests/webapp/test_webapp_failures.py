@@ -16,8 +16,9 @@ from konverge.objects import find_condition
 from konverge.testing import settle
 from konverge.testing.faults import status_response
 from konverge.triggers import anything
+from konverge_operators.manifests import HTTP_ROUTE, POD_MONITOR
 from konverge_operators.webapp.api import Phase, WebApp
-from konverge_operators.webapp.children import HTTP_ROUTE, KINDS, POD_MONITOR
+from konverge_operators.webapp.children import KINDS
 from konverge_operators.webapp.reconciler import WebAppReconciler
 from webapps import WebAppEnvironment, transitions, webapp, webapp_environment
 

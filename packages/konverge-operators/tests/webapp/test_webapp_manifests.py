@@ -24,9 +24,9 @@ from konverge.testing.fault_proxy import FaultProxy
 from konverge.testing.faults import Fault, RecordedRequest, status_response
 from konverge.testing.servers import free_port
 from konverge_cluster.nodes import SimulatedNodes
+from konverge_operators.manifests import HTTP_ROUTE, POD_MONITOR
 from konverge_operators.webapp.api import Phase, WebApp
 from konverge_operators.webapp.beta import WebAppV1Beta1
-from konverge_operators.webapp.children import HTTP_ROUTE, POD_MONITOR
 from konverge_operators.webapp.operator import operator
 from webapps import optional_crd, webapp
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from konverge.controller import Permission
 from konverge.manager import LeaderElection
 from konverge.testing.faults import RecordedRequest
+from konverge_operators.manifests import HTTP_ROUTE, POD_MONITOR
 from konverge_operators.webapp.api import Phase, WebApp
-from konverge_operators.webapp.children import HTTP_ROUTE, POD_MONITOR
 from konverge_operators.webapp.operator import operator
 from webapp_scenarios import run_user_steps
 from webapps import WebAppEnvironment, optional_crd, webapp, webapp_environment

@@ -119,6 +119,7 @@ async def _run(kubeconfig: str | None, context: str | None) -> None:
 
 async def _run_in(environment: DemoEnvironment, operator: Operator, printer: StepPrinter, folder: Path) -> None:
     from konverge_operators.demo.environment import install_operator, operator_arguments, temporary_namespace
+    from konverge_operators.demo.kubectl import find_kubectl
 
     async with temporary_namespace(environment) as client:
         namespace = client.options.namespace
@@ -136,6 +137,7 @@ async def _run_in(environment: DemoEnvironment, operator: Operator, printer: Ste
                     replicas=replicas,
                     sample=sample,
                     has_webhooks=has_webhooks,
+                    kubectl=find_kubectl(environment.arguments, namespace, folder),
                 )
                 codes = await asyncio.to_thread(replicas.stop)
                 if any(codes.values()):

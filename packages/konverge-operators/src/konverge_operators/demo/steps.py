@@ -20,6 +20,7 @@ from konverge.k8s.apps.v1 import Deployment, ReplicaSet
 from konverge.k8s.coordination.v1 import Lease
 from konverge.k8s.core.v1 import Pod, Service
 from konverge.objects import Unstructured
+from konverge_operators.demo.kubectl import Kubectl
 from konverge_operators.demo.replicas import Replicas
 
 __all__ = ["DemoContext", "StepPrinter", "Steps"]
@@ -55,8 +56,8 @@ class StepPrinter:
 class DemoContext:
     """What the steps work with: a client for the namespace, the sample, the operator's replicas and its lease.
 
-    `kind` is the class of the sample, `has_webhooks` says whether the API server calls the webhooks, and
-    `step_timeout` is the timeout of a step in seconds.
+    `kind` is the class of the sample, `has_webhooks` says whether the API server calls the webhooks, `step_timeout` is
+    the timeout of a step in seconds, and `kubectl` is None where it is not installed.
     """
 
     client: Client
@@ -66,6 +67,7 @@ class DemoContext:
     lease_name: str
     has_webhooks: bool
     step_timeout: float
+    kubectl: Kubectl | None
 
 
 class Steps:
@@ -99,8 +101,9 @@ class Steps:
         return f"created: {created.kind} {self._name}; it owns a {' and a '.join(child.kind for child in children)}"
 
     async def _wait_ready(self) -> str:
+        waited = await self._wait_for_condition()
         await self._converged()
-        return f"ready: {self._count} of {self._count} pods of {self._image} are available"
+        return f"ready: {self._count} of {self._count} pods of {self._image} are available ({waited})"
 
     async def _scale(self) -> str:
         self._count += 2
@@ -168,6 +171,25 @@ class Steps:
         await self._until("its children and pods are deleted", collected)
         return "deleted: the finalizer has run, children and pods are gone"
 
+    async def _wait_for_condition(self) -> str:
+        """Wait for the condition Ready as users do; return how."""
+        kubectl, kind, timeout = self._context.kubectl, self._context.kind, self._context.step_timeout
+        if kubectl is None:
+            await self._client.wait_for(kind, self._name, has_condition("Ready"), timeout=timeout)
+            return "condition Ready; kubectl is not installed"
+        resource = f"{kind.__name__.lower()}/{self._name}"
+        waiting = asyncio.create_task(kubectl.wait_ready(resource, timeout))
+
+        async def done() -> bool:
+            return waiting.done() and waiting.result() is None
+
+        try:
+            await self._until(f"{resource} has the condition Ready", done)
+        finally:
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+        return f"kubectl wait {resource} --for=condition=Ready"
+
     # Reading the cluster
 
     async def _leader(self) -> str | None:
@@ -189,7 +211,7 @@ class Steps:
 
         async def holds() -> bool:
             app = await self._client.get(self._context.kind, self._name)
-            reported = has_condition("Ready")(app)  # as `kubectl wait --for=condition=Ready` waits
+            reported = has_condition("Ready")(app)
             images = [pod.spec.containers[0].image for pod in await self._client.list(Pod)]
             deployment = await self._client.get(Deployment, self._name)
             complete = images == [self._image] * self._count and is_deployment_complete()(deployment)

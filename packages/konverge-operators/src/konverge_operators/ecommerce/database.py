@@ -15,11 +15,11 @@ from konverge.k8s.apps.v1 import StatefulSet
 from konverge.k8s.batch.v1 import CronJob
 from konverge.k8s.core.v1 import PersistentVolumeClaim, Secret, Service
 from konverge.k8s.networking.v1 import NetworkPolicy
-from konverge.objects import AnyObject, Kind, ObjectStatus, Unstructured
+from konverge.objects import AnyObject, Kind, ObjectStatus, Unstructured, to_wire
 from konverge.workflow import Waiting, objects_status
 from konverge_operators.ecommerce.api import EcommerceApp
-from konverge_operators.ecommerce.names import DATABASE_CLIENT, Part, secret_variable
-from konverge_operators.manifests import Json, network_policy
+from konverge_operators.ecommerce.names import DATABASE_CLIENT, Part
+from konverge_operators.manifests import Json, network_policy, secret_variable, unstructured
 
 __all__ = ["DATABASE", "KINDS", "connection_secret", "database_objects", "database_status", "report_claims"]
 
@@ -62,7 +62,7 @@ async def database_objects(app: EcommerceApp, ctx: Context) -> list[AnyObject]:
     """Return the desired objects of the database."""
     part, options = Part(app, "database"), app.spec.database
     if app.status.database_kind == DATABASE.kind:
-        return [part.unstructured(DATABASE, _database_spec(app))]
+        return [unstructured(DATABASE, part.name, part.labels, _database_spec(app))]
     await ctx.create_once(part.child(Secret, stringData=_credentials(part.name)))
     allowed = {"app.kubernetes.io/instance": app.name, DATABASE_CLIENT: "true"}
     found: list[AnyObject] = [
@@ -88,14 +88,9 @@ async def report_claims(app: EcommerceApp, ctx: Context) -> None:
 
 
 def _database_spec(app: EcommerceApp) -> Json:
-    options = app.spec.database
-    return {
-        "engine": options.engine,
-        "version": options.version,
-        "storageSize": str(options.storage),
-        "backup": {"enabled": options.backup.enabled, "schedule": options.backup.schedule},
-        "deletionPolicy": app.spec.deletion_policy,
-    }
+    options = to_wire(app.spec.database)
+    size = str(options.pop("storage"))
+    return {**options, "storageSize": size, "deletionPolicy": app.spec.deletion_policy}
 
 
 def _credentials(name: str) -> dict[str, str]:

@@ -12,18 +12,18 @@ from konverge.certificates import Authority
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Secret, Service
 from konverge.k8s.networking.v1 import Ingress
-from konverge.objects import AnyObject, Kind
+from konverge.objects import AnyObject
 from konverge.workflow import Configuration, Waiting
 from konverge_operators.ecommerce.api import EcommerceApp
-from konverge_operators.ecommerce.names import OPERATOR, Part, secret_variable
-from konverge_operators.manifests import Json
+from konverge_operators.ecommerce.names import OPERATOR, Part
+from konverge_operators.manifests import HTTP_ROUTE, Json, ingress_spec, route_spec, secret_variable, unstructured
 
 __all__ = ["KINDS", "OPTIONAL_KINDS", "configuration", "ingress_objects", "url_of"]
 
-HTTP_ROUTE = Kind("gateway.networking.k8s.io", "v1", "HTTPRoute", "httproutes")
 KINDS = (Ingress, Deployment, Service)
 OPTIONAL_KINDS = (HTTP_ROUTE,)
-_REQUIRED = ("issuer", "client-id", "client-secret")
+_VARIABLES = {"OIDC_ISSUER_URL": "issuer", "CLIENT_ID": "client-id", "CLIENT_SECRET": "client-secret"}
+"""Options of oauth2-proxy, and the keys of the Secret that has them."""
 _PROXY, _PROXY_PORT = "quay.io/oauth2-proxy/oauth2-proxy:v7.8.1", 4180
 
 
@@ -54,16 +54,25 @@ async def ingress_objects(app: EcommerceApp, ctx: Context) -> list[AnyObject]:
         objects += _proxy_objects(target, secret, cookie.name, await configuration.annotations(app, ctx))
     if app.spec.security.tls.enabled:
         await _create_certificate(ingress, ctx)
-    if app.spec.ingress.gateway:
-        if not ctx.is_served(HTTP_ROUTE):
-            raise Waiting("GatewayNotInstalled", "spec.ingress.gateway needs the Gateway API: install its CRDs")
-        return [ingress.unstructured(HTTP_ROUTE, _route_spec(app, target.name, port), app.name), *objects]
-    return [ingress.child(Ingress, app.name, spec=_ingress_spec(app, target.name, port)), *objects]
+    return [_route(ingress, ctx, target.name, port), *objects]
+
+
+def _route(part: Part, ctx: Context, service: str, port: int) -> AnyObject:
+    """Return the Ingress or the HTTPRoute."""
+    app, options = part.app, part.app.spec.ingress
+    if not options.gateway:
+        secret = f"{app.name}-tls" if app.spec.security.tls.enabled else None
+        spec = ingress_spec(service, host=options.host, class_name=options.class_name, tls_secret=secret)
+        return part.child(Ingress, app.name, spec=spec)
+    if not ctx.is_served(HTTP_ROUTE):
+        raise Waiting("GatewayNotInstalled", "spec.ingress.gateway needs the Gateway API: install its CRDs")
+    spec = route_spec({"name": options.gateway}, service, port, host=options.host)
+    return unstructured(HTTP_ROUTE, app.name, part.labels, spec)
 
 
 async def _require_credentials(name: str, ctx: Context) -> None:
     secret = await ctx.get(Secret, name)
-    missing = [key for key in _REQUIRED if secret is None or not secret.data.get(key)]
+    missing = [key for key in _VARIABLES.values() if secret is None or not secret.data.get(key)]
     if missing:
         keys = ", ".join(missing)
         raise Waiting("AuthenticationNotConfigured", f"create the Secret {name} with {keys}; nothing is exposed before")
@@ -79,26 +88,6 @@ async def _create_certificate(ingress: Part, ctx: Context) -> None:
         await ctx.create_once(ingress.child(Secret, name, type="kubernetes.io/tls", stringData=data))
 
 
-def _ingress_spec(app: EcommerceApp, target: str, port: int) -> Json:
-    service = {"service": {"name": target, "port": {"number": port}}}
-    rule: Json = {"http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": service}]}}
-    spec: Json = {"rules": [rule]}
-    if app.spec.ingress.host:
-        rule["host"] = app.spec.ingress.host
-    if app.spec.ingress.class_name:
-        spec["ingressClassName"] = app.spec.ingress.class_name
-    if app.spec.security.tls.enabled:
-        hosts = {"hosts": [app.spec.ingress.host]} if app.spec.ingress.host else {}
-        spec["tls"] = [{"secretName": f"{app.name}-tls", **hosts}]
-    return spec
-
-
-def _route_spec(app: EcommerceApp, target: str, port: int) -> Json:
-    hosts = {"hostnames": [app.spec.ingress.host]} if app.spec.ingress.host else {}
-    rules = [{"backendRefs": [{"name": target, "port": port}]}]
-    return {"parentRefs": [{"name": app.spec.ingress.gateway}], "rules": rules, **hosts}
-
-
 def _proxy_objects(part: Part, secret: str, cookie: str, annotations: dict[str, str]) -> list[AnyObject]:
     upstream = f"http://{Part(part.app, 'frontend').name}:{part.app.spec.frontend.port}"
     container: Json = {
@@ -111,9 +100,7 @@ def _proxy_objects(part: Part, secret: str, cookie: str, annotations: dict[str, 
             f"--upstream={upstream}",
         ],
         "env": [
-            secret_variable("OAUTH2_PROXY_OIDC_ISSUER_URL", secret, "issuer"),
-            secret_variable("OAUTH2_PROXY_CLIENT_ID", secret, "client-id"),
-            secret_variable("OAUTH2_PROXY_CLIENT_SECRET", secret, "client-secret"),
+            *(secret_variable(f"OAUTH2_PROXY_{name}", secret, key) for name, key in _VARIABLES.items()),
             secret_variable("OAUTH2_PROXY_COOKIE_SECRET", cookie, "cookie-secret"),
         ],
         "ports": [{"name": "http", "containerPort": _PROXY_PORT}],
@@ -121,6 +108,4 @@ def _proxy_objects(part: Part, secret: str, cookie: str, annotations: dict[str, 
         "livenessProbe": {"httpGet": {"path": "/ping", "port": "http"}},
         "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}},
     }
-    template = part.template(container, annotations=annotations)
-    spec = {"paused": False, "replicas": 2, "selector": {"matchLabels": part.selector}, "template": template}
-    return [part.child(Deployment, spec=spec), part.service(_PROXY_PORT)]
+    return [part.deployment(part.template(container, annotations=annotations), replicas=2), part.service(_PROXY_PORT)]

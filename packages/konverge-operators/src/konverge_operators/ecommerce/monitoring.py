@@ -9,22 +9,20 @@ from konverge.k8s.core.v1 import ConfigMap
 from konverge.objects import AnyObject, Kind
 from konverge_operators.ecommerce.api import EcommerceApp
 from konverge_operators.ecommerce.names import Part
-from konverge_operators.manifests import Json
+from konverge_operators.manifests import POD_MONITOR, Json, scrape_annotations, unstructured
 
-__all__ = ["KINDS", "OPTIONAL_KINDS", "monitoring_objects", "scrape_annotations"]
+__all__ = ["KINDS", "OPTIONAL_KINDS", "monitoring_objects", "service_annotations"]
 
-POD_MONITOR = Kind("monitoring.coreos.com", "v1", "PodMonitor", "podmonitors")
 PROMETHEUS_RULE = Kind("monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules")
 KINDS = (ConfigMap,)
 OPTIONAL_KINDS = (POD_MONITOR, PROMETHEUS_RULE)
 
 
-def scrape_annotations(app: EcommerceApp, ctx: Context, port: int) -> dict[str, str]:
+def service_annotations(app: EcommerceApp, ctx: Context, port: int) -> dict[str, str]:
     """Return annotations of a Service for a Prometheus without its operator; {} where that is installed."""
     monitoring = app.spec.monitoring
-    if not (monitoring.enabled and monitoring.prometheus) or ctx.is_served(POD_MONITOR):
-        return {}
-    return {"prometheus.io/scrape": "true", "prometheus.io/port": str(port)}
+    wanted = monitoring.enabled and monitoring.prometheus and not ctx.is_served(POD_MONITOR)
+    return scrape_annotations(port, "/metrics") if wanted else {}
 
 
 async def monitoring_objects(app: EcommerceApp, ctx: Context) -> list[AnyObject]:
@@ -34,8 +32,8 @@ async def monitoring_objects(app: EcommerceApp, ctx: Context) -> list[AnyObject]
         objects.append(_dashboard(app))
     if app.spec.monitoring.prometheus:
         specs = {POD_MONITOR: _pod_monitor(app), PROMETHEUS_RULE: _rule(app)}
-        part = Part(app, "monitoring")
-        objects += [part.unstructured(kind, spec, app.name) for kind, spec in specs.items() if ctx.is_served(kind)]
+        labels = Part(app, "monitoring").labels
+        objects += [unstructured(kind, app.name, labels, spec) for kind, spec in specs.items() if ctx.is_served(kind)]
     return objects
 
 

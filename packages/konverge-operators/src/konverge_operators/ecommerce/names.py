@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Service
-from konverge.objects import Kind, Resource, Unstructured
+from konverge.objects import Resource
 from konverge_operators.ecommerce.api import EcommerceApp
-from konverge_operators.manifests import Json, child, labels, pod_spec, selector
+from konverge_operators.manifests import Json, child, deployment_spec, labels, pod_spec, selector, service_spec
 
-__all__ = ["DATABASE_CLIENT", "IMAGE_UPDATED", "LAST_RESTART", "OPERATOR", "Part", "secret_variable"]
+__all__ = ["DATABASE_CLIENT", "IMAGE_UPDATED", "LAST_RESTART", "OPERATOR", "Part"]
 
 T = TypeVar("T", bound=Resource)
 
@@ -51,11 +52,6 @@ class Part:
         """Return an object of a kind, under the name of the part unless another one is passed."""
         return child(kind, name or self.name, self.labels, annotations, **fields)
 
-    def unstructured(self, kind: Kind, spec: Json, name: str = "") -> Unstructured:
-        """Return an object of a kind that has no class here."""
-        metadata = {"name": name or self.name, "labels": self.labels}
-        return Unstructured(apiVersion=kind.api_version, kind=kind.kind, metadata=metadata, spec=spec)
-
     def template(
         self, container: Json, *, clients: bool = False, annotations: dict[str, str] | None = None, **fields: Any
     ) -> Json:
@@ -64,12 +60,13 @@ class Part:
         metadata = {"labels": all_labels, **({"annotations": annotations} if annotations else {})}
         return {"metadata": metadata, "spec": pod_spec(container, self.selector, **fields)}
 
+    def deployment(self, template: Json, replicas: int | None = None) -> Deployment:
+        """Return a Deployment that starts a new pod before it stops an old one."""
+        strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
+        deadline = self.app.spec.progress_deadline_seconds
+        spec = deployment_spec(self.selector, template, progress_deadline=deadline, strategy=strategy)
+        return self.child(Deployment, spec={**spec, "replicas": replicas} if replicas is not None else spec)
+
     def service(self, port: int, port_name: str = "http", annotations: dict[str, str] | None = None) -> Service:
         """Return the Service of its pods."""
-        ports = [{"name": port_name, "port": port, "targetPort": port_name}]
-        return self.child(Service, annotations=annotations, spec={"selector": self.selector, "ports": ports})
-
-
-def secret_variable(name: str, secret: str, key: str) -> Json:
-    """Return an environment variable with a value of a Secret."""
-    return {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
+        return self.child(Service, annotations=annotations, spec=service_spec(self.selector, port, port_name))

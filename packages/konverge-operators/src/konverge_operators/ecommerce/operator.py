@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from konverge import Context, Result
-from konverge.k8s.core.v1 import PersistentVolumeClaim, Secret
+from konverge.k8s.apps.v1 import Deployment, StatefulSet
+from konverge.k8s.core.v1 import PersistentVolumeClaim, Secret, Service
 from konverge.manager import Operator
 from konverge.objects import decode, now, to_wire
 from konverge.workflow import Component, Workflow, WorkflowReconciler, WorkflowState
@@ -59,6 +60,7 @@ workflow: Workflow[EcommerceApp] = Workflow(
     configuration=ingress.configuration,
     suspended=lambda app: app.spec.suspend,
     progress_interval=30.0,
+    reports_foreign_fields_of=(StatefulSet, Deployment, Service),
 )
 
 

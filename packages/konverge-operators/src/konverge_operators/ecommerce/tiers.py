@@ -12,13 +12,14 @@ from konverge.k8s.batch.v1 import Job
 from konverge.k8s.core.v1 import Service
 from konverge.k8s.networking.v1 import NetworkPolicy
 from konverge.k8s.policy.v1 import PodDisruptionBudget
-from konverge.objects import AnyObject, ObjectStatus
+from konverge.objects import AnyObject, ObjectStatus, to_wire
 from konverge.workflow import objects_status
-from konverge_operators.ecommerce.api import Autoscaling, EcommerceApp, Tier
+from konverge_operators.autoscaling import autoscaler_spec, replicas_to_apply
+from konverge_operators.ecommerce.api import EcommerceApp, Tier
 from konverge_operators.ecommerce.database import connection_secret
-from konverge_operators.ecommerce.monitoring import scrape_annotations
-from konverge_operators.ecommerce.names import LAST_RESTART, Part, secret_variable
-from konverge_operators.manifests import Json, disruption_budget, network_policy
+from konverge_operators.ecommerce.monitoring import service_annotations
+from konverge_operators.ecommerce.names import LAST_RESTART, Part
+from konverge_operators.manifests import Json, disruption_budget, network_policy, secret_variable
 
 __all__ = ["KINDS", "backend_objects", "backend_status", "frontend_objects", "images_of", "replicas_of"]
 
@@ -33,11 +34,8 @@ def images_of(app: EcommerceApp) -> dict[str, str]:
 
 def replicas_of(app: EcommerceApp) -> dict[str, int]:
     """Return the replicas of each tier; those of the frontend default to those of the application."""
-    frontend, backend = app.spec.frontend.replicas, app.spec.backend.replicas
-    return {
-        "backend": 1 if backend is None else backend,
-        "frontend": app.spec.replicas if frontend is None else frontend,
-    }
+    defaults = {"backend": (app.spec.backend, 1), "frontend": (app.spec.frontend, app.spec.replicas)}
+    return {name: default if tier.replicas is None else tier.replicas for name, (tier, default) in defaults.items()}
 
 
 async def backend_objects(app: EcommerceApp, ctx: Context) -> list[AnyObject]:
@@ -64,60 +62,36 @@ async def frontend_objects(app: EcommerceApp, ctx: Context) -> list[AnyObject]:
 
 
 async def _tier_objects(part: Part, ctx: Context, tier: Tier, *, image: str, env: list[Json]) -> list[AnyObject]:
-    deployment = part.child(Deployment, spec=_deployment_spec(part, tier, image, env))
-    deployment.spec.replicas = await _replicas(part, ctx, tier.autoscaling)
+    scaling, desired = tier.autoscaling, replicas_of(part.app)[part.part]
+    replicas = await replicas_to_apply(ctx, part.name, desired, scaling, manager=_AUTOSCALER)
+    restart = part.app.status.last_restart
+    template = part.template(
+        _container(part, tier, image, env),
+        clients=part.part == "backend",
+        annotations={LAST_RESTART: restart} if restart else None,
+    )
     objects: list[AnyObject] = [
-        deployment,
-        part.service(tier.port, annotations=scrape_annotations(part.app, ctx, tier.port)),
+        part.deployment(template, replicas),
+        part.service(tier.port, annotations=service_annotations(part.app, ctx, tier.port)),
         part.child(PodDisruptionBudget, spec=disruption_budget(part.selector)),
     ]
-    if tier.autoscaling is not None:
-        objects.append(part.child(HorizontalPodAutoscaler, spec=_autoscaler_spec(part.name, tier.autoscaling)))
+    if scaling is not None:
+        objects.append(part.child(HorizontalPodAutoscaler, spec=autoscaler_spec(part.name, scaling)))
     return objects
 
 
-async def _replicas(part: Part, ctx: Context, scaling: Autoscaling | None) -> int | None:
-    """Return the replicas to apply; None when they belong to the autoscaler."""
-    desired = replicas_of(part.app)[part.part]
-    if scaling is None:
-        return desired
-    existing = await ctx.get(Deployment, part.name)
-    if existing is None:
-        return max(scaling.min_replicas, min(desired, scaling.max_replicas))
-    await ctx.hand_over(existing, ".spec.replicas", to=_AUTOSCALER)
-    return None
-
-
-def _deployment_spec(part: Part, tier: Tier, image: str, env: list[Json]) -> Json:
-    probe, restart = {"tcpSocket": {"port": "http"}}, part.app.status.last_restart
-    container = {
+def _container(part: Part, tier: Tier, image: str, env: list[Json]) -> Json:
+    probe = {"tcpSocket": {"port": "http"}}
+    return {
         "name": part.part,
         "image": image,
         "ports": [{"name": "http", "containerPort": tier.port}],
         "env": [*env, {"name": "PORT", "value": str(tier.port)}],
-        "resources": {"requests": dict(tier.resources.requests), "limits": dict(tier.resources.limits)},
+        "resources": to_wire(tier.resources),
         "startupProbe": {**probe, "periodSeconds": 1, "failureThreshold": 300},
         "readinessProbe": probe,
         "livenessProbe": {**probe, "failureThreshold": 6},
         "lifecycle": {"preStop": {"sleep": {"seconds": 5}}},  # until no Service sends requests any more
-    }
-    annotations = {LAST_RESTART: restart} if restart else None
-    return {
-        "paused": False,
-        "progressDeadlineSeconds": part.app.spec.progress_deadline_seconds,
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
-        "selector": {"matchLabels": part.selector},
-        "template": part.template(container, clients=part.part == "backend", annotations=annotations),
-    }
-
-
-def _autoscaler_spec(name: str, scaling: Autoscaling) -> Json:
-    target = {"type": "Utilization", "averageUtilization": scaling.cpu_percent}
-    return {
-        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
-        "minReplicas": scaling.min_replicas,
-        "maxReplicas": scaling.max_replicas,
-        "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": target}}],
     }
 
 
@@ -127,13 +101,8 @@ def _migrations(app: EcommerceApp, env: list[Json]) -> list[Job]:
     if command is None:
         return []
     digest = sha256("\0".join([image, *command.command]).encode()).hexdigest()[:8]
-    container = {
-        "name": "migrations",
-        "image": image,
-        "command": list(command.command),
-        "env": env,
-        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
-    }
+    resources = {"requests": {"cpu": "100m", "memory": "128Mi"}}
+    container = {"name": "migrations", "image": image, "command": command.command, "env": env, "resources": resources}
     pods = Part(app, "migrations").template(container, clients=True, restartPolicy="Never")
     job = Part(app, f"migrations-{digest}", component="backend")
     return [job.child(Job, spec={"backoffLimit": 2, "template": pods})]

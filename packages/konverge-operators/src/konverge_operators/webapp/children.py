@@ -9,21 +9,31 @@ from konverge.k8s.autoscaling.v2 import HorizontalPodAutoscaler
 from konverge.k8s.core.v1 import Service
 from konverge.k8s.networking.v1 import Ingress
 from konverge.k8s.policy.v1 import PodDisruptionBudget
-from konverge.objects import Kind, Unstructured, to_wire
-from konverge_operators.manifests import Json, child, disruption_budget, pod_spec
+from konverge.objects import Unstructured, to_wire
+from konverge_operators.autoscaling import autoscaler_spec
+from konverge_operators.manifests import (
+    HTTP_ROUTE,
+    POD_MONITOR,
+    Json,
+    child,
+    deployment_spec,
+    disruption_budget,
+    ingress_spec,
+    pod_spec,
+    route_spec,
+    service_spec,
+    unstructured,
+)
 from konverge_operators.webapp.api import Autoscaling, IngressOptions, Monitoring, Probe, Resources, WebApp
 
 __all__ = [
     "CONTAINER",
-    "HTTP_ROUTE",
     "KINDS",
-    "POD_MONITOR",
     "autoscaler_for",
     "budget_for",
     "deployment_for",
     "http_route_for",
     "ingress_for",
-    "initial_replicas",
     "labels_of",
     "pod_monitor_for",
     "selector_of",
@@ -34,8 +44,6 @@ CONTAINER = "web"
 _PORT = "http"
 _DRAIN_SECONDS = 5  # until no Service sends requests to a pod that is being deleted
 
-HTTP_ROUTE = Kind("gateway.networking.k8s.io", "v1", "HTTPRoute", "httproutes")
-POD_MONITOR = Kind("monitoring.coreos.com", "v1", "PodMonitor", "podmonitors")
 KINDS = (Ingress, HorizontalPodAutoscaler, Service, PodDisruptionBudget, Deployment)
 """The kinds of children that every server has, in the order in which they are deleted: senders of requests first."""
 
@@ -50,12 +58,6 @@ def selector_of(app: WebApp) -> dict[str, str]:
     return {"app.kubernetes.io/name": "webapp", "app.kubernetes.io/instance": app.name}
 
 
-def initial_replicas(app: WebApp, scaling: Autoscaling) -> int:
-    """Return the replicas of a new Deployment under autoscaling: as many as before, within the bounds."""
-    start = app.status.replicas or app.spec.replicas
-    return max(scaling.min_replicas, min(start, scaling.max_replicas))
-
-
 def deployment_for(
     app: WebApp, *, image: str, replicas: int | None, annotations: dict[str, str] | None = None
 ) -> Deployment:
@@ -64,21 +66,19 @@ def deployment_for(
     `annotations` are those of the pods.
     """
     metadata: Json = {"labels": labels_of(app), **({"annotations": annotations} if annotations else {})}
-    spec: Json = {
-        "paused": False,
-        "progressDeadlineSeconds": app.spec.progress_deadline_seconds,
-        "strategy": _strategy(app),
-        "selector": {"matchLabels": selector_of(app)},
-        "template": {"metadata": metadata, "spec": _pods(app, image)},
-        **({} if replicas is None else {"replicas": replicas}),
-    }
+    template: Json = {"metadata": metadata, "spec": _pods(app, image)}
+    spec = deployment_spec(
+        selector_of(app), template, progress_deadline=app.spec.progress_deadline_seconds, strategy=_strategy(app)
+    )
+    if replicas is not None:
+        spec["replicas"] = replicas
     return child(Deployment, app.name, labels_of(app), spec=spec)
 
 
 def service_for(app: WebApp, annotations: dict[str, str] | None = None) -> Service:
     """Return the Service of the pods."""
-    ports = [{"name": _PORT, "port": app.spec.port, "targetPort": _PORT}]
-    return child(Service, app.name, labels_of(app), annotations, spec={"selector": selector_of(app), "ports": ports})
+    spec = service_spec(selector_of(app), app.spec.port)
+    return child(Service, app.name, labels_of(app), annotations, spec=spec)
 
 
 def budget_for(app: WebApp) -> PodDisruptionBudget:
@@ -88,50 +88,33 @@ def budget_for(app: WebApp) -> PodDisruptionBudget:
 
 def autoscaler_for(app: WebApp, scaling: Autoscaling) -> HorizontalPodAutoscaler:
     """Return the autoscaler of the Deployment."""
-    target = {"type": "Utilization", "averageUtilization": scaling.cpu_percent}
-    spec = {
-        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": app.name},
-        "minReplicas": scaling.min_replicas,
-        "maxReplicas": scaling.max_replicas,
-        "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": target}}],
-    }
-    return child(HorizontalPodAutoscaler, app.name, labels_of(app), spec=spec)
+    return child(HorizontalPodAutoscaler, app.name, labels_of(app), spec=autoscaler_spec(app.name, scaling))
 
 
 def ingress_for(app: WebApp, options: IngressOptions) -> Ingress:
     """Return the Ingress that routes requests to the Service."""
-    backend = {"service": {"name": app.name, "port": {"name": _PORT}}}
-    path = {"path": options.path, "pathType": "Prefix", "backend": backend}
-    spec: Json = {"rules": [{"host": options.host, "http": {"paths": [path]}}]}
-    if options.class_name is not None:
-        spec["ingressClassName"] = options.class_name
-    if options.tls is not None:
-        spec["tls"] = [{"hosts": [options.host], "secretName": options.tls.secret_name or f"{app.name}-tls"}]
+    tls = options.tls
+    spec = ingress_spec(
+        app.name,
+        host=options.host,
+        path=options.path,
+        class_name=options.class_name,
+        tls_secret=None if tls is None else tls.secret_name or f"{app.name}-tls",
+    )
     return child(Ingress, app.name, labels_of(app), options.annotations, spec=spec)
 
 
 def http_route_for(app: WebApp, options: IngressOptions) -> Unstructured:
     """Return the HTTPRoute that attaches the Service to a Gateway."""
-    rule = {
-        "matches": [{"path": {"type": "PathPrefix", "value": options.path}}],
-        "backendRefs": [{"name": app.name, "port": app.spec.port}],
-    }
-    spec = {"parentRefs": [to_wire(options.gateway)], "hostnames": [options.host], "rules": [rule]}
-    return _unstructured(app, HTTP_ROUTE, spec, options.annotations)
+    spec = route_spec(to_wire(options.gateway), app.name, app.spec.port, host=options.host, path=options.path)
+    return unstructured(HTTP_ROUTE, app.name, labels_of(app), spec, options.annotations)
 
 
 def pod_monitor_for(app: WebApp, monitoring: Monitoring) -> Unstructured:
     """Return the PodMonitor of the pods."""
     endpoint = {"port": _PORT, "path": monitoring.path, "interval": monitoring.interval}
     spec = {"selector": {"matchLabels": selector_of(app)}, "podMetricsEndpoints": [endpoint]}
-    return _unstructured(app, POD_MONITOR, spec)
-
-
-def _unstructured(app: WebApp, kind: Kind, spec: Json, annotations: dict[str, str] | None = None) -> Unstructured:
-    metadata: Json = {"name": app.name, "labels": labels_of(app)}
-    if annotations:
-        metadata["annotations"] = annotations
-    return Unstructured(apiVersion=kind.api_version, kind=kind.kind, metadata=metadata, spec=spec)
+    return unstructured(POD_MONITOR, app.name, labels_of(app), spec)
 
 
 # Pods

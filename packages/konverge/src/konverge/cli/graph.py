@@ -44,8 +44,7 @@ def graph(
 ) -> None:
     """Draw the components of an operator's workflow with their dependencies, and its phases.
 
-    TARGET is a package, file or module that defines `operator`, or TARGET:name if the operator has another name. SVG
-    has the components only.
+    TARGET is a package, file or module that defines `operator`, or TARGET:name if the operator has another name.
 
     Example: konverge graph konverge_operators.ecommerce --object production/my-ecommerce-app
     """

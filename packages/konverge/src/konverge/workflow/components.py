@@ -103,7 +103,7 @@ class Component(Generic[T]):
             if not isinstance(getattr(self, part), tuple):
                 raise ValueError(f"{part} of component {self.name} is a tuple: write {part}=(one,) for a single one")
         if self.name in self.needs:
-            raise ValueError(f"component {self.name} needs itself")
+            raise ValueError(f"component {self.name} needs itself: {self.name} -> {self.name}")
         object.__setattr__(self, "title", self.title or self.name.replace("-", " ").capitalize())
 
     @property

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
+from itertools import combinations
+from math import cos, pi, sin
 from typing import Any
 
 from konverge.workflow.graphs import layers_of
+from konverge.workflow.phases import Phases
 from konverge.workflow.workflow import Workflow
 
 __all__ = ["render_mermaid", "render_svg"]
@@ -72,22 +75,63 @@ def _nodes(workflow: Workflow[Any], status: Any) -> Iterable[_Node]:
 
 
 def render_svg(workflow: Workflow[Any], status: Any = None) -> str:
-    """Return the components as an SVG picture: what a component needs is below it."""
+    """Return the components and the phases as an SVG picture.
+
+    What a component needs is below it. Phases are on a circle below the components: the first one has a thick border,
+    final ones have a dashed one, and a line with two heads is a transition and its reverse.
+    """
     layers = layers_of(workflow.needs)
-    width = max((len(layer) for layer in layers), default=0) * (_BOX_WIDTH + _GAP) - _GAP + 2 * _MARGIN
+    radius = _radius(workflow.phases)
+    width = max(*(len(layer) * (_BOX_WIDTH + _GAP) - _GAP for layer in layers), 2 * radius + _BOX_WIDTH) + 2 * _MARGIN
     height = len(layers) * (_BOX_HEIGHT + _GAP) - _GAP + 2 * _MARGIN
     places = dict(_places(layers, width, height))
     nodes = {node.name: node for node in _nodes(workflow, status)}
+    whole = height + 2 * radius + _BOX_HEIGHT + _MARGIN
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{whole}" font-family="sans-serif" '
         'font-size="13" text-anchor="middle">',
         '<defs><marker id="arrow" viewBox="0 0 10 10" refX="10" refY="5" markerWidth="8" markerHeight="8" '
-        'orient="auto"><path d="M0 0L10 5L0 10z"/></marker></defs>',
+        'orient="auto-start-reverse"><path d="M0 0L10 5L0 10z"/></marker></defs>',
         *_arrows(workflow.needs, places),
         *(_rectangle(nodes[name], *place) for name, place in places.items()),
+        *_phase_circle(workflow.phases, status, width // 2, height + radius + _BOX_HEIGHT // 2),
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _radius(phases: Phases[Any]) -> int:
+    return max(_BOX_WIDTH, len(phases.transitions) * _BOX_WIDTH // 6)  # so that neighbours do not overlap
+
+
+def _phase_circle(phases: Phases[Any], status: Any, middle: int, height: int) -> Iterable[str]:
+    """Yield the phases around a point, in the order of their declaration, and the transitions between them."""
+    radius, count = _radius(phases), len(phases.transitions)
+    turns = [2 * pi * position / count for position in range(count)]
+    names = list(phases.transitions)
+    centers = {
+        name: (middle + round(radius * sin(turn)), height - round(radius * cos(turn)))
+        for name, turn in zip(names, turns, strict=True)
+    }
+    for one, other in combinations(names, 2):
+        forth, back = other in phases.transitions[one], one in phases.transitions[other]
+        if forth or back:
+            heads = (' marker-start="url(#arrow)"' if back else "") + (' marker-end="url(#arrow)"' if forth else "")
+            yield f'<path d="{_line(centers[one], centers[other])}" stroke="gray"{heads}/>'
+    for name, (left, top) in centers.items():
+        current = status is not None and status.phase == name
+        border = ' stroke-width="3"' if name == phases.initial else ""
+        border += "" if phases.transitions[name] else ' stroke-dasharray="4"'
+        node = _Node(name, name, _CURRENT if current else _PLAIN)
+        yield _rectangle(node, left - _BOX_WIDTH // 2, top - _BOX_HEIGHT // 2, border)
+
+
+def _line(start: tuple[int, int], end: tuple[int, int]) -> str:
+    """Return the line between the borders of two boxes with these centers."""
+    across, down = end[0] - start[0], end[1] - start[1]
+    share = min(_BOX_WIDTH / 2 / abs(across) if across else 1, _BOX_HEIGHT / 2 / abs(down) if down else 1)
+    across, down = round(across * share), round(down * share)
+    return f"M{start[0] + across} {start[1] + down}L{end[0] - across} {end[1] - down}"
 
 
 def _places(layers: list[list[str]], width: int, height: int) -> Iterable[tuple[str, tuple[int, int]]]:
@@ -108,7 +152,7 @@ def _arrows(needs: Mapping[str, Iterable[str]], places: Mapping[str, tuple[int, 
             yield f'<path d="M{start}L{end}" stroke="black" marker-end="url(#arrow)"/>'
 
 
-def _rectangle(node: _Node, left: int, top: int) -> str:
+def _rectangle(node: _Node, left: int, top: int, border: str = "") -> str:
     shape = f'<rect x="{left}" y="{top}" width="{_BOX_WIDTH}" height="{_BOX_HEIGHT}" rx="6" fill="{node.color}" '
     text = f'<text x="{left + _BOX_WIDTH // 2}" y="{top + _BOX_HEIGHT // 2 + 5}">{escape(node.label)}</text>'
-    return f'{shape}stroke="black"/>{text}'
+    return f'{shape}stroke="black"{border}/>{text}'

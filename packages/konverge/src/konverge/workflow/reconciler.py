@@ -6,10 +6,11 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Any, ClassVar, TypeVar
 
-from konverge.errors import KonvergeError, TerminalError
+from konverge.errors import ApiError, KonvergeError, TerminalError
 from konverge.objects import Key, Resource
 from konverge.reconcile import Context, Reconciler, Result
 from konverge.workflow.components import ComponentPhase
+from konverge.workflow.foreign_fields import ForeignFieldReport
 from konverge.workflow.passes import Pass
 from konverge.workflow.phases import DerivedPhase, PhaseMetrics
 from konverge.workflow.statuses import WorkflowState, set_components, set_conditions, states_before
@@ -35,6 +36,7 @@ class WorkflowReconciler(Reconciler[T]):
 
     def __init__(self, metrics: PhaseMetrics | None = None) -> None:
         self.metrics = metrics or PhaseMetrics(self.workflow.kind.__name__.lower())
+        self._foreign_fields = ForeignFieldReport(self.workflow.reports_foreign_fields_of)
 
     def observe(self, obj: T, ctx: Context, state: WorkflowState, /) -> None:
         """Set fields of the status that follow from the state of the components. The default sets none."""
@@ -42,8 +44,12 @@ class WorkflowReconciler(Reconciler[T]):
     async def reconcile(self, obj: T, ctx: Context, /) -> Result:
         workflow = self.workflow
         state = await self._run(obj, ctx, workflow.enabled(obj))
+        versions = await self._foreign_fields.set_condition(obj, ctx, state)
         await self._update_status(obj, ctx, state)
+        if any(map(_is_namespace_terminating, state.errors)):
+            return Result.requeue(after=workflow.ready_interval, reason="the namespace is being deleted")
         _raise_errors(state)
+        self._foreign_fields.record_written(obj.key, versions)
         return Result.requeue(after=workflow.ready_interval if state.ready else workflow.progress_interval)
 
     async def finalize(self, obj: T, ctx: Context, /) -> Result:
@@ -58,6 +64,7 @@ class WorkflowReconciler(Reconciler[T]):
 
     def gone(self, key: Key) -> None:
         self.metrics.forget(key)
+        self._foreign_fields.forget(key)
 
     async def _run(self, obj: T, ctx: Context, enabled: Collection[str]) -> WorkflowState:
         workflow, status = self.workflow, _status_of(obj)
@@ -108,6 +115,10 @@ def _report_components(ctx: Context, before: dict[str, Any], state: WorkflowStat
             ctx.event("ComponentReady", f"{one.name} is ready", action="Reconcile")
         elif one.phase in (ComponentPhase.DEGRADED, ComponentPhase.FAILED):
             ctx.event("ComponentNotReady", f"{one.name}: {one.message or one.reason}", warning=True, action="Reconcile")
+
+
+def _is_namespace_terminating(error: Exception) -> bool:
+    return isinstance(error, ApiError) and any(cause.reason == "NamespaceTerminating" for cause in error.causes)
 
 
 def _raise_errors(state: WorkflowState) -> None:

@@ -28,7 +28,9 @@ class Workflow(Generic[T]):
     """The components of a kind, how its phase follows from them, and when an object is reconciled again.
 
     `suspended` reports whether an object is suspended: then nothing is written but its status. `ready_interval` and
-    `progress_interval` are the seconds until the next reconcile while all components are ready, and otherwise.
+    `progress_interval` are the seconds until the next reconcile while all components are ready, and otherwise. Fields
+    that other managers set in children of the kinds `reports_foreign_fields_of`, and that change what the children do,
+    are reported in the condition ForeignFields.
 
     Raises: ValueError for a duplicate name, an unknown dependency and a cycle.
     """
@@ -40,6 +42,7 @@ class Workflow(Generic[T]):
     suspended: Callable[[T], bool] = _never
     ready_interval: float = 30.0
     progress_interval: float = 5.0
+    reports_foreign_fields_of: tuple[type[Resource], ...] = ()
 
     def __post_init__(self) -> None:
         check_graph([one.name for one in self.components], self.needs)
@@ -63,4 +66,6 @@ class Workflow(Generic[T]):
         for identity, kind in optional.items():
             if identity not in kinds:
                 builder.owns(kind, options=CacheOptions(optional=True))
+        for kind in self.reports_foreign_fields_of:
+            builder.needs(kind, "get")
         return self.configuration.declare(builder, self.kind)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -12,7 +15,7 @@ from click.testing import CliRunner
 from konverge import Client, crd_for
 from konverge.cli.graph import graph
 from konverge.client import ClientOptions, InProcessTransport
-from konverge.workflow import ComponentPhase, ComponentStatus, render_mermaid, render_svg
+from konverge.workflow import ComponentPhase, ComponentStatus, Phases, render_mermaid, render_svg
 from konverge_cluster import EmbeddedServer
 from shops import Phase, Shop, ShopStatus, shop, workflow
 
@@ -45,15 +48,50 @@ def test_a_live_object_colours_the_drawing() -> None:
     assert "    class Degraded current\n" in text
 
 
+SPACE = "{http://www.w3.org/2000/svg}"
+
+
+def boxes(svg: str) -> dict[str | None, ElementTree.Element]:
+    """Return the boxes of a picture by their text."""
+    root = ElementTree.fromstring(svg)
+    texts = [one.text for one in root.iter(f"{SPACE}text")]
+    return dict(zip(texts, root.iter(f"{SPACE}rect"), strict=True))
+
+
 def test_svg_puts_what_a_component_needs_below_it() -> None:
-    root = ElementTree.fromstring(render_svg(workflow, STATUS))
-    space = "{http://www.w3.org/2000/svg}"
-    tops = [int(one.get("y") or 0) for one in root.iter(f"{space}rect")]
-    texts = [one.text for one in root.iter(f"{space}text")]
-    heights = dict(zip(texts, tops, strict=True))
+    heights = {text: int(box.get("y") or 0) for text, box in boxes(render_svg(workflow, STATUS)).items()}
 
     assert heights["database: Ready"] > heights["backend: Degraded"] == heights["search"] > heights["frontend"]
-    assert len(list(root.iter(f"{space}path"))) == 1 + 5  # one is the head of an arrow
+    assert min(heights[phase] for phase in Phase) > heights["database: Ready"]
+
+
+def test_svg_has_every_phase_and_transition_and_colours_the_current_one() -> None:
+    found = boxes(render_svg(workflow, STATUS))
+    assert {phase: found[phase].get("fill") for phase in Phase} == {
+        phase: "#fff2cc" if phase is Phase.DEGRADED else "#ffffff" for phase in Phase
+    }
+    assert found["Pending"].get("stroke-width") == "3"
+    assert [text for text, box in found.items() if box.get("stroke-dasharray")] == ["Deleting"]
+
+    lines = [one for one in ElementTree.fromstring(render_svg(workflow)).iter(f"{SPACE}path") if one.get("stroke")]
+    needs = sum(map(len, workflow.needs.values()))
+    transitions = sum(map(len, workflow.phases.transitions.values()))
+    heads = [name for line in lines for name in ("marker-start", "marker-end") if line.get(name)]
+    assert len(heads) == needs + transitions
+
+
+@pytest.mark.parametrize("count", [*range(1, 15), 30])
+def test_the_boxes_of_a_picture_lie_within_it_and_apart(count: int) -> None:
+    enum: Any = StrEnum
+    names = list(enum("Names", {f"P{number}": f"Phase{number}" for number in range(count)}))
+    phases: Phases[Any] = Phases(names[0], {name: set(names) for name in names}, workflow.phases.derive)
+    root = ElementTree.fromstring(render_svg(replace(workflow, phases=phases)))
+    placed = [[int(one.get(name) or 0) for name in ("x", "y", "width", "height")] for one in root.iter(f"{SPACE}rect")]
+    for number, (left, top, width, height) in enumerate(placed):
+        assert 0 <= left <= int(root.get("width") or 0) - width
+        assert 0 <= top <= int(root.get("height") or 0) - height
+        for other in placed[:number]:
+            assert abs(left - other[0]) >= width or abs(top - other[1]) >= height
 
 
 @pytest.mark.parametrize(("format_", "start"), [("mermaid", "```mermaid\n"), ("svg", "<svg ")])

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
-from konverge import Client, ObjectMeta
+from konverge import Client, Context, ObjectMeta, crd_for
 from konverge.errors import NotFound
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import ConfigMap, Event
-from konverge.objects import Resource, find_condition, is_ready, now
-from konverge.workflow import CONFIGURATION_HASH, ComponentPhase
+from konverge.objects import AnyObject, Resource, find_condition, is_ready, now
+from konverge.workflow import CONFIGURATION_HASH, Component, ComponentPhase
 from konverge_cluster.nodes import Behavior
 from konverge_cluster.testing import TestCluster
-from shops import Phase, Shop, operator, shop
+from shops import Phase, Shop, ShopReconciler, operator, shop
+from shops import workflow as shops
 
 
 @asynccontextmanager
@@ -47,6 +49,30 @@ async def test_components_are_created_in_the_order_of_their_dependencies(cluster
     assert web.status.phase is Phase.RUNNING
     assert is_ready(web)
     assert [one.ready for one in web.status.components] == [True] * 5
+
+
+async def test_independent_components_proceed_concurrently(cluster: TestCluster) -> None:
+    both = asyncio.Barrier(2)  # passed only when two functions run at the same time
+
+    async def meet(shop: Shop, ctx: Context) -> list[AnyObject]:
+        await both.wait()
+        return []
+
+    def component(name: str) -> Component[Shop]:
+        return Component(name, meet, kinds=(), needs=("first",))
+
+    class Pair(ShopReconciler):
+        workflow = replace(shops, components=(Component("first", _none, kinds=()), component("a"), component("b")))
+
+    client = await cluster.install(crd_for(Shop))
+    async with cluster.operator(Pair.workflow.builder().build(Pair())):
+        await client.create(shop())
+        await asyncio.sleep(10)
+        assert (await client.get(Shop, "web")).status.phase is Phase.RUNNING
+
+
+async def _none(shop: Shop, ctx: Context) -> list[AnyObject]:
+    return []
 
 
 async def test_a_component_waits_and_says_for_what(cluster: TestCluster) -> None:
