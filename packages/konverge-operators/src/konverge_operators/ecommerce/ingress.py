@@ -62,11 +62,12 @@ def _route(part: Part, ctx: Context, service: str, port: int) -> AnyObject:
     app, options = part.app, part.app.spec.ingress
     if not options.gateway:
         secret = f"{app.name}-tls" if app.spec.security.tls.enabled else None
-        spec = ingress_spec(service, host=options.host, class_name=options.class_name, tls_secret=secret)
+        name = options.class_name or None
+        spec = ingress_spec(service, host=options.host or None, class_name=name, tls_secret=secret)
         return part.child(Ingress, app.name, spec=spec)
     if not ctx.is_served(HTTP_ROUTE):
         raise Waiting("GatewayNotInstalled", "spec.ingress.gateway needs the Gateway API: install its CRDs")
-    spec = route_spec({"name": options.gateway}, service, port, host=options.host)
+    spec = route_spec({"name": options.gateway}, service, port, host=options.host or None)
     return unstructured(HTTP_ROUTE, app.name, part.labels, spec)
 
 
