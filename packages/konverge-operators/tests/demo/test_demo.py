@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -39,8 +40,10 @@ STEPS = [
 @pytest.fixture
 def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Program]:
     """The demo without kubectl: with it, it runs on a real cluster (tests/cluster/test_demo_on_a_real_cluster.py)."""
+    path = os.environ["PATH"]
     monkeypatch.setenv("PATH", str(tmp_path))
     with program("demo", folder=ROOT, temporary=tmp_path) as started:
+        monkeypatch.setenv("PATH", path)  # of this process only
         yield started
 
 
