@@ -43,6 +43,11 @@ class Response:
         self.warnings: tuple[str, ...] = ()
         self.websocket: ServeWebSocket | None = None
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the whole body is in memory: no read of it waits."""
+        return self.stream is None
+
     async def read(self) -> bytes:
         """Return the complete body; read a stream to its end."""
         if self.stream is None:

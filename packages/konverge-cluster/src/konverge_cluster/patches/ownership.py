@@ -99,10 +99,11 @@ def _widened(node: Node, fields: FieldSet) -> FieldSet:
     """Replace fields inside atomic values by the whole values; return the same set when there are none."""
     result: FieldSet = {}
     for element, entry in fields.items():
-        inner = children_of(entry)
+        inner = children_of(entry) if entry else None
         child = _child(node, element) if inner else None
-        result[element] = entry if child is None else _widened_entry(child, entry, inner)
-    return result if any(result[element] is not fields[element] for element in fields) else fields
+        if inner and child is not None and (widened := _widened_entry(child, entry, inner)) is not entry:
+            result[element] = widened
+    return {**fields, **result} if result else fields
 
 
 def _widened_entry(node: Node, entry: FieldSet, inner: FieldSet) -> FieldSet:

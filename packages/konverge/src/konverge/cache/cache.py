@@ -191,9 +191,10 @@ class Cache:
     def complete_lister(self, kind: Kind, namespace: str = "") -> Lister[Any] | None:
         """Return a lister that has every object of a kind and namespace, unchanged; None when there is none."""
         for lister in self._listers:
-            covers = "" in lister.namespaces or (namespace and namespace in lister.namespaces)
-            if lister.kind == kind and covers and _is_complete(lister.options):
-                return lister
+            if lister.kind == kind and _is_complete(lister.options):
+                namespaces = lister.namespaces
+                if "" in namespaces or (namespace and namespace in namespaces):
+                    return lister
         return None
 
     # Own writes

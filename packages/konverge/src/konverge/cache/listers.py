@@ -102,6 +102,8 @@ class Lister(Generic[T]):
 
     def with_type(self, type_: type[U]) -> Lister[U]:
         """Return the same lister, decoding objects into another type."""
+        if type_ is self.type:
+            return self  # type: ignore[return-value]
         other = copy.copy(self)
         other.type = type_  # type: ignore[assignment]
         return other  # type: ignore[return-value]

@@ -51,7 +51,9 @@ class InProcessTransport:
             if not limit.expired():
                 raise
             raise _timeout_error(request, "no response") from error
-        return response if request.stream else _TimedResponse(response, request, end)
+        if request.stream or getattr(response, "is_complete", False):
+            return response
+        return _TimedResponse(response, request, end)
 
     async def open_websocket(self, request: Request, protocols: tuple[str, ...]) -> WebSocket | Response:
         """Upgrade a request to one of the subprotocols; return the response if the server refuses."""

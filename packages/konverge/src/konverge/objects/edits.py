@@ -33,7 +33,11 @@ def full_object(obj: AnyObject) -> dict[str, Any]:
     """Return the complete object as plain JSON values: its source with the edits."""
     if isinstance(obj, Unstructured) or obj.source is None:
         return to_wire(obj)
-    source = _plain.decode(obj.source)
+    return _edited(obj, _plain.decode(obj.source))
+
+
+def _edited(obj: Resource, source: dict[str, Any]) -> dict[str, Any]:
+    """Return the decoded source with the edits; what was not edited is shared with it."""
     before, after = _before(obj), to_wire(obj)
     if "status" in source:
         # An empty status is not encoded; here it means that the status became empty, not that it was removed.
@@ -50,7 +54,8 @@ def difference(obj: Resource) -> dict[str, Any]:
     """
     if obj.source is None:
         raise ValueError(f"{obj.kind} {obj.key} was not read from the server (create or apply it)")
-    patch: dict[str, Any] = merge_patch(_plain.decode(obj.source), full_object(obj))
+    source = _plain.decode(obj.source)
+    patch: dict[str, Any] = merge_patch(source, _edited(obj, source))
     return patch
 
 
@@ -59,6 +64,8 @@ def merge_patch(old: Any, new: Any) -> Any:
     patch: dict[str, Any] = {key: None for key in old if key not in new}
     for key, value in new.items():
         before = old.get(key, _ABSENT)
+        if before is value:
+            continue
         if isinstance(value, dict) and isinstance(before, dict):
             inner = merge_patch(before, value)
             if inner:
@@ -135,10 +142,8 @@ def _name_of(item: Any) -> Any:
 
 def _same(one: Any, other: Any) -> bool:
     """Report whether two JSON values are equal: `1`, `1.0` and `true` are three different values."""
-    if type(one) is not type(other):
+    if type(one) is not type(other) or one != other:
         return False
     if isinstance(one, dict):
-        return one.keys() == other.keys() and all(_same(value, other[key]) for key, value in one.items())
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return bool(one == other)
+        return all(_same(value, other[key]) for key, value in one.items())
+    return not isinstance(one, list) or all(map(_same, one, other))

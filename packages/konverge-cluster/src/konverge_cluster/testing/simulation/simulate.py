@@ -163,6 +163,7 @@ def _run(
     with seed_random(seed, logs=logs or not schedule):
         observed = run_in_virtual_time(run_simulation(options, schedule, seed, expected), debug=False)
     gc.collect()
+    gc.freeze()  # what is left is mostly what later runs share
     return observed
 
 
