@@ -21,19 +21,18 @@ from konverge.testing.binaries import find_binaries
 from konverge.testing.control_plane import ControlPlane
 
 REQUIRE = "KONVERGE_REQUIRE_CONTROL_PLANE"
-SKIPPED = pytest.StashKey[str]()
+MISSING = "no control plane: "
 
 
 @pytest.fixture(scope="session")
-def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+def control_plane() -> Iterator[ControlPlane]:
     """Start etcd and kube-apiserver for the test run."""
     try:
         find_binaries()
     except ControlPlaneError as missing:
         if os.environ.get(REQUIRE, "0") not in ("", "0"):
             pytest.fail(f"{missing}; {REQUIRE} is set, so the test is not skipped", pytrace=False)
-        request.config.stash[SKIPPED] = str(missing)
-        pytest.skip(str(missing))
+        pytest.skip(f"{MISSING}{missing}")
     with ControlPlane(extra_flags=["--etcd-compaction-interval=0"]) as plane:
         yield plane
 
@@ -60,7 +59,11 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.control_plane)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Report once why tests were skipped: the default report shows no reasons."""
-    if SKIPPED in config.stash:
-        terminalreporter.write_line(f"skipped the tests that need a control plane: {config.stash[SKIPPED]}")
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Report once why tests were skipped, here or in a worker of pytest-xdist: the default report shows no reasons."""
+    for report in terminalreporter.getreports("skipped"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+        if reason.startswith(f"Skipped: {MISSING}"):
+            missing = reason.removeprefix(f"Skipped: {MISSING}")
+            terminalreporter.write_line(f"skipped the tests that need a control plane: {missing}")
+            return

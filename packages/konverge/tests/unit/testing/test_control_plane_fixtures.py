@@ -30,10 +30,11 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
     return pytester
 
 
+@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "workers"])
 def test_without_a_control_plane_its_tests_are_skipped_and_one_line_says_how_to_get_it(
-    project: pytest.Pytester,
+    project: pytest.Pytester, options: tuple[str, ...]
 ) -> None:
-    result = project.runpytest_inprocess("-q")
+    result = project.runpytest_inprocess("-q", *options)
 
     result.assert_outcomes(passed=1, skipped=2)
     lines = [line for line in result.outlines if "make control-plane" in line]
