@@ -65,16 +65,16 @@ QUICK := not control_plane and not faults and not campaigns and not interop and 
 framework: $(STAMP) ## the fast tests of the framework, on two processes
 	$(BIN)/pytest -m '$(QUICK)' -n 2 --dist loadfile packages/konverge/tests tests/test_layers.py tests/test_code_limits.py
 
-fast: $(STAMP) ## all tests that need no control plane
-	$(BIN)/pytest -m '$(QUICK)'
+fast: $(STAMP) ## all tests that need no control plane, on two processes
+	nice -n 5 $(BIN)/pytest -m '$(QUICK)' -n 2 --dist loadfile
 
 wheels: $(STAMP) ## build the packages, install them into an empty environment and run them there
 	$(BIN)/pytest -m wheels tests/test_wheels.py
 
 SLOW := -m '(control_plane or peers) and not faults and not campaigns and not processes'
 
-contract: $(STAMP) ## the tests that compare with a real API server
-	$(BIN)/pytest $(SLOW) tests/contract
+contract: $(STAMP) ## the tests that compare with a real API server, on two processes
+	$(BIN)/pytest $(SLOW) -n 2 --dist loadfile tests/contract
 
 cluster: $(STAMP) ## all other tests that need a control plane
 	$(BIN)/pytest $(SLOW) --ignore=tests/contract
@@ -83,8 +83,8 @@ cluster: $(STAMP) ## all other tests that need a control plane
 processes: $(STAMP) ## containers as local processes, one test at a time (a minute and a half; Linux)
 	$(BIN)/pytest -m processes $$(grep -rl --include='test_*.py' 'mark\.processes' packages examples tests | sort)
 
-# Tests with a control plane mostly wait, the others compute: so two lanes, of about the same length. Everything is run,
-# whatever fails, and what each part prints comes in one piece when it ends.
+# Tests with a control plane mostly wait, the others compute: so two lanes, each on two processes, and those that compute
+# let the others go first. Everything is run, whatever fails, and what each part prints comes in one piece when it ends.
 LANES := --jobs=2 --keep-going --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 test: lint vocabulary ## everything: lint, types, all tests (a quarter of an hour on two cores)
