@@ -90,6 +90,8 @@ class Overlay:
 
     def add_write(self, key: Key, version: int, entry: Entry | None) -> None:
         """Store the state after an own write, unless a later one is stored already."""
+        if entry is not None:
+            self.restore_tombstone(entry)
         write = self._writes.get(key)
         if write is None or write.version < version:
             last = entry if entry is not None or write is None else write.last
@@ -153,7 +155,7 @@ class Overlay:
         return True
 
     def restore_tombstone(self, entry: Entry) -> None:
-        """Add the tombstone of an own delete again if the object is delivered again.
+        """Add the tombstone of an own delete again if the object is delivered again, or an own write shows it.
 
         Its earlier removal meant only that the object no longer matched the selector, not that it was gone.
         """

@@ -298,6 +298,16 @@ async def test_an_own_write_in_another_namespace_is_ignored() -> None:
     assert store.stats().pending == 0
 
 
+async def test_an_object_that_returned_to_the_selector_by_an_own_write_can_be_deleted() -> None:
+    """The removal that was delivered before meant only that it had left the selector."""
+    store = await listed(widget("a", 8, labels={"app": "web"}), labels="app=web")
+    store.remove(widget("a", 20, labels={"app": "db"}))
+    store.record_write(widget("a", 21, labels={"app": "web"}))
+    assert store.get(at("a")) is not None
+    store.record_delete(at("a"), deleted("uid-a"), version="21")
+    assert store.get(at("a")) is None
+
+
 async def test_an_own_write_out_of_the_selector_hides_the_object() -> None:
     store = await listed(widget("a", 8, labels={"app": "web"}), labels="app=web")
     store.record_write(widget("a", 20, labels={"app": "db"}))
