@@ -50,7 +50,8 @@ LAYERS: dict[str, list[set[str]]] = {
     "konverge_operators": [
         {"manifests"},
         {"autoscaling"},
-        {"webapp", "ecommerce", "database", "redis"},
+        {"webapp", "ecommerce", "database", "redis", "myapp"},
+        {"operator"},
         {"demo", "__init__"},
     ],
 }
@@ -72,8 +73,10 @@ API_SERVER_MAY_IMPORT = {"objects", "wire", "schema", "errors", "certificates", 
 OPTIONAL = {
     "konverge_operators/demo/environment.py": {"konverge_cluster"},
     "konverge_operators/demo/database.py": {"konverge_cluster"},
+    "konverge_operators/demo/myapp.py": {"konverge_cluster"},
     "konverge_operators/redis/local_images.py": {"konverge_cluster"},
     "konverge_operators/ecommerce/local_images.py": {"konverge_cluster"},
+    "konverge_operators/myapp/local_images.py": {"konverge_cluster"},
     "konverge_operators/database/postgresql/local_images.py": {"konverge_cluster"},
 }
 """Imports of a package that only an extra installs."""

@@ -34,7 +34,7 @@ _INTERRUPTED = 130
 
 
 @click.command(context_settings={"show_default": True})
-@click.argument("name", type=click.Choice(["webapp", "database"]), default="webapp")
+@click.argument("name", type=click.Choice(["webapp", "database", "myapp"]), default="webapp")
 @click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False),
@@ -42,12 +42,14 @@ _INTERRUPTED = 130
 )
 @click.option("--context", help="Context of the kubeconfig.")
 def demo(name: str, kubeconfig: str | None, context: str | None) -> None:
-    """Run the lifecycle of a WebApp or a Database step by step and check each step; no cluster is needed.
+    """Run the lifecycle of a WebApp, a Database or a MyApp step by step and check each step; no cluster is needed.
 
     WebApp: two replicas of the operator run as processes, and the leader is killed on the way. On an existing cluster
     everything happens in a new namespace. The namespace and the CRD are removed at the end.
 
     Database: three PostgreSQL servers run as processes of this machine, and their leader is killed (Linux; a minute).
+
+    MyApp: a program with a PostgreSQL and a redis-server, as processes of this machine; its database outlives it.
 
     A step that fails ends the demo with exit code 1. Ctrl-C stops it at any time and cleans up.
 
@@ -55,18 +57,18 @@ def demo(name: str, kubeconfig: str | None, context: str | None) -> None:
     """
     if context and not kubeconfig:
         raise click.UsageError("--context needs a kubeconfig: add --kubeconfig")
-    if name == "database" and kubeconfig:
-        raise click.UsageError("the demo of databases has a cluster of its own: leave out --kubeconfig")
+    if name != "webapp" and kubeconfig:
+        raise click.UsageError(f"the demo of {name} has a cluster of its own: leave out --kubeconfig")
     if not kubeconfig and find_spec("konverge_cluster") is None:
         raise click.UsageError(
             "the embedded cluster is not installed: pip install 'konverge-operators[cluster]' (or pass --kubeconfig)"
         )
     try:
-        if name == "database":
+        if name != "webapp":
             from konverge_operators.demo.database import check_machine
 
             check_machine()
-            asyncio.run(_run_until_interrupted(_run_database))
+            asyncio.run(_run_until_interrupted(partial(_run_processes, name)))
         else:
             asyncio.run(_run_until_interrupted(partial(_run, kubeconfig, context)))
     except asyncio.CancelledError:
@@ -89,14 +91,15 @@ async def _run_until_interrupted(run: Callable[[], Awaitable[None]]) -> None:
         await run()
 
 
-async def _run_database() -> None:
+async def _run_processes(name: str) -> None:
     from konverge.cli.log_files import log_to_file
     from konverge_operators.demo.database import run_database_demo
+    from konverge_operators.demo.myapp import run_myapp_demo
     from konverge_operators.demo.steps import StepPrinter
 
-    printer = StepPrinter()
+    printer, run = StepPrinter(), run_myapp_demo if name == "myapp" else run_database_demo
     with TemporaryDirectory(prefix="konverge-demo-") as folder, log_to_file(Path(folder) / "cluster.log"):
-        await run_database_demo(printer)
+        await run(printer)
     click.echo(f"Done in {printer.seconds:.1f} s, nothing is left behind.")
 
 

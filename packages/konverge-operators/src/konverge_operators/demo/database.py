@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +19,7 @@ import click
 from konverge.client import Client, exists, is_deleted
 from konverge.errors import WaitTimeout
 from konverge.k8s.core.v1 import Namespace, Secret, Service, ServiceAccount
+from konverge.manager import Operator
 from konverge.objects import Key, ObjectMeta
 from konverge_operators.database.api import Database, DatabaseSpec, Phase
 from konverge_operators.database.operator import new_operator
@@ -28,10 +29,11 @@ from konverge_operators.demo.steps import StepPrinter
 
 if TYPE_CHECKING:
     from konverge_cluster.embedded_cluster import EmbeddedCluster
+    from konverge_cluster.processes import LocalImage
 
-__all__ = ["check_machine", "run_database_demo"]
+__all__ = ["NAMESPACE", "check_machine", "run_database_demo", "running_cluster", "running_operator"]
 
-_NAMESPACE: Final = "demo"
+NAMESPACE: Final = "demo"
 _NAME: Final = "orders"
 _MEMBERS: Final = 3
 _TIMEOUT: Final = 180.0
@@ -48,31 +50,32 @@ def check_machine() -> None:
 
 async def run_database_demo(printer: StepPrinter) -> None:
     """Run all steps; the first that fails ends the demo with an error that names it."""
-    async with _running_cluster() as cluster:
+    async with running_cluster(local_images()) as cluster:
         printer.print_step("cluster: API server, controllers and a node that runs processes, in this process")
-        async with _running_operator(cluster.client(_NAMESPACE)):
+        async with running_operator(cluster.client(NAMESPACE), new_operator([PostgreSQL()])):
             printer.print_step("operator: runs in this process, with PostgreSQL as its engine")
             await _Steps(cluster, printer).run()
     printer.print_step("ended: every process is gone")
 
 
 @asynccontextmanager
-async def _running_cluster() -> AsyncGenerator[EmbeddedCluster]:
+async def running_cluster(images: Iterable[LocalImage]) -> AsyncGenerator[EmbeddedCluster]:
+    """Run a cluster with one process node and the namespace of the demo."""
     # Imported here because the package of the embedded cluster is optional.
     from konverge_cluster.embedded_cluster import EmbeddedCluster
     from konverge_cluster.processes import Processes
 
-    async with EmbeddedCluster(nodes=1, runtime=Processes(local_images())) as cluster:
+    async with EmbeddedCluster(nodes=1, runtime=Processes(images)) as cluster:
         await cluster.listen()  # the members are clients of the API server
-        client = cluster.client(_NAMESPACE)
-        await client.create(Namespace(metadata=ObjectMeta(name=_NAMESPACE)))
+        client = cluster.client(NAMESPACE)
+        await client.create(Namespace(metadata=ObjectMeta(name=NAMESPACE)))
         await client.wait_for(ServiceAccount, "default", exists(), timeout=_TIMEOUT)
         yield cluster
 
 
 @asynccontextmanager
-async def _running_operator(client: Client) -> AsyncGenerator[None]:
-    operator = new_operator([PostgreSQL()])
+async def running_operator(client: Client, operator: Operator) -> AsyncGenerator[None]:
+    """Install the CRDs of an operator and run it."""
     for crd in operator.crds():
         await client.apply(crd, force=True)
     async with operator.manager(client).running():
@@ -84,7 +87,7 @@ class _Steps:
 
     def __init__(self, cluster: EmbeddedCluster, printer: StepPrinter) -> None:
         self._cluster = cluster
-        self._client = cluster.client(_NAMESPACE)
+        self._client = cluster.client(NAMESPACE)
         self._printer = printer
 
     async def run(self) -> None:
@@ -106,7 +109,7 @@ class _Steps:
         return ready.status.primary
 
     async def _kill(self, primary: str) -> None:
-        key = Key(_NAMESPACE, primary)
+        key = Key(NAMESPACE, primary)
         # Patroni starts again at once; without the API server it cannot keep its lock.
         await self._cluster.faults.block_api_server(key)
         await self._cluster.faults.kill(key)
@@ -115,7 +118,7 @@ class _Steps:
         self._printer.print_step(f"failed over: {found.status.primary} is the primary")
 
     async def _rejoin(self, member: str) -> None:
-        await self._cluster.faults.unblock_api_server(Key(_NAMESPACE, member))
+        await self._cluster.faults.unblock_api_server(Key(NAMESPACE, member))
         await self._wait("all members are ready", _is_complete)
         self._printer.print_step(f"healed: {member} is back as a replica, {_MEMBERS} of {_MEMBERS} members are ready")
 

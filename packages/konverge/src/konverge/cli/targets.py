@@ -43,10 +43,7 @@ def load_operator(target: str) -> Operator:
         return found
     attribute = repr(name or "operator")
     problem = f"there is no {attribute}" if found is None else f"{attribute} is {_describe(found)}, not an Operator,"
-    raise click.UsageError(
-        f"{short_repr(target)}: {problem} in {where}"
-        " (write `operator = Operator(name=..., controllers=...)`, or use TARGET:name for another name)"
-    )
+    raise click.UsageError(f"{short_repr(target)}: {problem} in {where} ({_hint(module, place)})")
 
 
 def split_target(target: str) -> tuple[str, str]:
@@ -113,6 +110,17 @@ def _find(module: ModuleType, name: str) -> tuple[Any, str]:
             module = import_module(inner)
             found = getattr(module, "operator", None)
     return found, module_path(module)
+
+
+def _hint(module: ModuleType, place: str) -> str:
+    """Return what to write: one of the operators in a package, or all of them together, or an operator."""
+    folders = [Path(one) for one in getattr(module, "__path__", ())]
+    names = sorted(one.parent.name for folder in folders for one in folder.glob("*/operator.py"))
+    if not names:
+        return "write `operator = Operator(name=..., controllers=...)`, or use TARGET:name for another name"
+    use = place.rstrip("/") + ("/" if os.path.exists(place) else ".")
+    several = f", or write `operator = Operator.combine(name, {', '.join(names)})` to run all" if names[1:] else ""
+    return f"use {' or '.join(use + name for name in names)}{several}"
 
 
 def _describe(value: object) -> str:

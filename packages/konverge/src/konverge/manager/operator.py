@@ -32,6 +32,10 @@ ImageTable: TypeAlias = Path | Callable[[], Iterable[Any]]
 """Local images of process nodes: a YAML file, or a function that returns `konverge_cluster.processes.LocalImage`s."""
 
 
+_JOINED = ("controllers", "kinds", "webhooks", "metrics", "monitoring", "runnables", "shared", "images")
+"""The parts that a combined operator has of each of its operators."""
+
+
 class _DefaultKinds(tuple[Any, ...]):
     """The default of `kinds`: the custom resources that the controllers reconcile."""
 
@@ -87,6 +91,20 @@ class Operator:
         runnables = (one if isinstance(one, Runnable) else Runnable(one) for one in self.runnables)
         object.__setattr__(self, "runnables", tuple(runnables))
 
+    @classmethod
+    def combine(cls, name: str, *operators: Operator) -> Operator:
+        """Return an operator with the parts of several ones: they share a process, a manager and a service account.
+
+        It has no samples, since `konverge dev` would create all of them at once.
+
+        Raises: ValueError when two operators, or two of their controllers, have the same name; or both define a kind.
+        """
+        _check_distinct([("name", one.name, one.name) for one in operators])
+        _check_distinct([("controller", each.name, one.name) for one in operators for each in one.controllers])
+        _check_distinct([("CRD", each.name, one.name) for one in operators for each in one.crds()])
+        joined = {part: tuple(each for one in operators for each in getattr(one, part)) for part in _JOINED}
+        return cls(name=name, **joined)
+
     def manager(self, client: Client | ClientConfig | None = None, **options: Any) -> Manager:
         """Return a manager for this operator; `options` are those of `Manager`."""
         manager = Manager(client, name=self.name, **options)
@@ -135,6 +153,18 @@ class Operator:
         if address is None:
             return _serve_stored_version(crd_for(*versions))
         return crd_for(*versions, conversion=conversion_for(converting[0], address))
+
+
+def _check_distinct(parts: Iterable[tuple[str, str, str]]) -> None:
+    """Check that no two operators have a part of the same name.
+
+    Raises: ValueError that names both.
+    """
+    owners: dict[tuple[str, str], str] = {}
+    for what, name, operator in parts:
+        if (what, name) in owners:
+            raise ValueError(f"{owners[what, name]} and {operator} cannot be combined: both have the {what} {name}")
+        owners[what, name] = operator
 
 
 def _serve_stored_version(crd: Unstructured) -> Unstructured:

@@ -78,8 +78,9 @@ class Component(Generic[T]):
     `objects` is an async function of the reconciled object and the context; it returns the complete set of desired
     objects, whose kinds are among `kinds` and `optional_kinds`. The latter may be missing on a server: ask with
     `ctx.is_served(kind)` before returning one. `needs` are the components that must be ready before this one is
-    created. A component is enabled if `enabled` says so and everything that it needs is enabled. `readiness` judges the
-    live objects. `cleanup` runs before the objects are deleted; raise `Retry` to wait there. With `propagation`
+    created, `after` are those that must be if they are enabled. A component is enabled if `enabled` says so and
+    everything that it needs is enabled. `readiness` judges the live objects. `cleanup` runs before the objects are
+    deleted; raise `Retry` to wait there. An object that it makes the child of nobody is kept. With `propagation`
     "Foreground" an object counts as gone when its dependents are gone too. `title` is what events call it.
 
     Raises: ValueError when the name is not a DNS label, or the component needs itself.
@@ -90,6 +91,7 @@ class Component(Generic[T]):
     kinds: tuple[type[Resource] | Kind, ...]
     optional_kinds: tuple[type[Resource] | Kind, ...] = ()
     needs: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
     enabled: Callable[[T], bool] = _always
     readiness: Callable[[T, Sequence[AnyObject]], ObjectStatus] = objects_status
     cleanup: Callable[[T, Context], Awaitable[None]] = _nothing
@@ -99,10 +101,10 @@ class Component(Generic[T]):
     def __post_init__(self) -> None:
         if dns_label_errors(self.name):
             raise ValueError(f"{self.name!r} is not a name for a component: write lower-case letters, digits and '-'")
-        for part in ("kinds", "optional_kinds", "needs"):
+        for part in ("kinds", "optional_kinds", "needs", "after"):
             if not isinstance(getattr(self, part), tuple):
                 raise ValueError(f"{part} of component {self.name} is a tuple: write {part}=(one,) for a single one")
-        if self.name in self.needs:
+        if self.name in (*self.needs, *self.after):
             raise ValueError(f"component {self.name} needs itself: {self.name} -> {self.name}")
         object.__setattr__(self, "title", self.title or self.name.replace("-", " ").capitalize())
 

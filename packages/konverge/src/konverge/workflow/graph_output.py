@@ -51,7 +51,9 @@ def _components(workflow: Workflow[Any], status: Any) -> str:
         lines.append(f'    {node.name}["{node.label}"]')
         if node.color != _PLAIN:
             lines.append(f"    style {node.name} fill:{node.color}")
-    lines += [f"    {name} --> {need}" for name, needs in workflow.needs.items() for need in needs]
+    for component in workflow.components:
+        lines += [f"    {component.name} --> {need}" for need in component.needs]
+        lines += [f"    {component.name} -.-> {other}" for other in component.after]
     return "\n".join(lines) + "\n"
 
 
@@ -80,7 +82,7 @@ def render_svg(workflow: Workflow[Any], status: Any = None) -> str:
     What a component needs is below it. Phases are on a circle below the components: the first one has a thick border,
     final ones have a dashed one, and a line with two heads is a transition and its reverse.
     """
-    layers = layers_of(workflow.needs)
+    layers = layers_of(workflow.order)
     radius = _radius(workflow.phases)
     width = max(*(len(layer) * (_BOX_WIDTH + _GAP) - _GAP for layer in layers), 2 * radius + _BOX_WIDTH) + 2 * _MARGIN
     height = len(layers) * (_BOX_HEIGHT + _GAP) - _GAP + 2 * _MARGIN
@@ -93,6 +95,7 @@ def render_svg(workflow: Workflow[Any], status: Any = None) -> str:
         '<defs><marker id="arrow" viewBox="0 0 10 10" refX="10" refY="5" markerWidth="8" markerHeight="8" '
         'orient="auto-start-reverse"><path d="M0 0L10 5L0 10z"/></marker></defs>',
         *_arrows(workflow.needs, places),
+        *_arrows({one.name: one.after for one in workflow.components}, places, dashed=True),
         *(_rectangle(nodes[name], *place) for name, place in places.items()),
         *_phase_circle(workflow.phases, status, width // 2, height + radius + _BOX_HEIGHT // 2),
         "</svg>",
@@ -143,13 +146,16 @@ def _places(layers: list[list[str]], width: int, height: int) -> Iterable[tuple[
             yield name, (left + position * (_BOX_WIDTH + _GAP), top)
 
 
-def _arrows(needs: Mapping[str, Iterable[str]], places: Mapping[str, tuple[int, int]]) -> Iterable[str]:
+def _arrows(
+    needs: Mapping[str, Iterable[str]], places: Mapping[str, tuple[int, int]], *, dashed: bool = False
+) -> Iterable[str]:
+    dashes = ' stroke-dasharray="5"' if dashed else ""
     for name, required in needs.items():
         for need in required:
             (left, top), (left_below, top_below) = places[name], places[need]
             start = f"{left + _BOX_WIDTH // 2} {top + _BOX_HEIGHT}"
             end = f"{left_below + _BOX_WIDTH // 2} {top_below}"
-            yield f'<path d="M{start}L{end}" stroke="black" marker-end="url(#arrow)"/>'
+            yield f'<path d="M{start}L{end}" stroke="black"{dashes} marker-end="url(#arrow)"/>'
 
 
 def _rectangle(node: _Node, left: int, top: int, border: str = "") -> str:

@@ -5,7 +5,8 @@ Rules that hold here:
 1. A component is created when everything that it needs is ready. Once created it is kept in step, whatever state its
    dependencies are in.
 2. Independent components proceed concurrently; an error of one stops neither the others nor the status.
-3. A component that is not enabled is removed after those that need it are gone.
+3. A component that is not enabled is removed after those that need it are gone. One that only came after it (`after`)
+   and stays must be ready without it.
 4. Only the complete, applied set of a component's objects is pruned. A component that waits or fails keeps its objects.
 """
 
@@ -64,8 +65,9 @@ class Pass(Generic[T]):
 
         Raises: WriteRefused when this process may not write any more.
         """
-        needs = {one.name: one.needs for one in self.components}
-        after = {**reversed_graph(needs), **{name: list(needs[name]) for name in self.enabled}}
+        order = {one.name: (*one.needs, *one.after) for one in self.components}
+        wanted = {name: [one for one in order[name] if one in self.enabled] for name in self.enabled}
+        after = {**reversed_graph(order), **wanted}
         tasks: dict[str, asyncio.Task[ComponentState | None]] = {}
 
         async def visit(component: Component[T]) -> ComponentState | None:
@@ -153,14 +155,14 @@ class Pass(Generic[T]):
         """Remove a component; return None when it is gone."""
         if not children:
             return None
-        if dependents:
-            names = ", ".join(one.name for one in dependents)
-            return _state(
-                component, ComponentPhase.REMOVING, "Waiting", f"{names} must be gone first", objects=children
-            )
+        left = [one.name for one in dependents if one.name not in self.enabled]
+        rolling = [one.name for one in dependents if one.name in self.enabled and not one.ready]
+        if left or rolling:
+            message = f"{', '.join(left or rolling)} must be {'gone' if left else 'ready without it'} first"
+            return _state(component, ComponentPhase.REMOVING, "Waiting", message, objects=children)
         if not self.suspended:
             await component.cleanup(self.obj, self.ctx)
-            for child in children:
+            for child in children_of(component, self.ctx):
                 if not is_terminating(child):
                     await self.ctx.delete(child, propagation=component.propagation)
             children = children_of(component, self.ctx)

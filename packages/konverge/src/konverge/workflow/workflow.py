@@ -45,12 +45,17 @@ class Workflow(Generic[T]):
     reports_foreign_fields_of: tuple[type[Resource], ...] = ()
 
     def __post_init__(self) -> None:
-        check_graph([one.name for one in self.components], self.needs)
+        check_graph([one.name for one in self.components], self.order)
 
     @property
     def needs(self) -> dict[str, tuple[str, ...]]:
         """The dependencies of each component."""
         return {one.name: one.needs for one in self.components}
+
+    @property
+    def order(self) -> dict[str, tuple[str, ...]]:
+        """The components that each one comes after: what it needs, and what it waits for if that is enabled."""
+        return {one.name: (*one.needs, *one.after) for one in self.components}
 
     def enabled(self, obj: T) -> set[str]:
         """Return the components that an object wants: those with everything that they need."""

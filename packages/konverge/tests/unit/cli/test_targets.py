@@ -284,3 +284,40 @@ def test_module_names_start_at_the_working_directory_or_above_the_outermost_pack
 
 def test_an_installed_module_has_no_file_to_load() -> None:
     assert source_of("konverge.cli") is None
+
+
+SEVERAL = """
+    from konverge.manager import Operator
+    from boutique.red import operator as red
+    from boutique.blue import operator as blue
+
+    operator = Operator.combine("boutique", red, blue)
+"""
+
+
+def test_a_package_with_several_operators_is_a_target() -> None:
+    for color in ("red", "blue"):
+        write(f"boutique/{color}.py", PLAIN.format(name=color))
+    write("boutique/__init__.py", "")
+    write("boutique/operator.py", SEVERAL)
+    assert load_operator("boutique").name == "boutique"
+
+
+def test_operators_that_cannot_be_combined_are_named_with_the_reason() -> None:
+    for color in ("red", "blue"):
+        write(f"boutique/{color}.py", PLAIN.format(name="same"))
+    write("boutique/__init__.py", "")
+    write("boutique/operator.py", SEVERAL)
+    assert "same and same cannot be combined: both have the name same" in refusal("boutique")
+
+
+def test_a_package_of_packages_without_an_operator_names_those_that_have_one() -> None:
+    for color in ("red", "blue"):
+        write(f"boutique/{color}/operator.py", PLAIN.format(name=color))
+        write(f"boutique/{color}/__init__.py", "")
+    write("boutique/__init__.py", "")
+    line = refusal("boutique")
+    assert (
+        "(use boutique/blue or boutique/red, or write `operator = Operator.combine(name, blue, red)` to run all)"
+        in line
+    )

@@ -1,0 +1,92 @@
+"""The component of the application itself: Deployment, Service and budget, bound to the connection Secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+
+from konverge import Context
+from konverge.k8s.apps.v1 import Deployment
+from konverge.k8s.core.v1 import Secret, Service
+from konverge.k8s.policy.v1 import PodDisruptionBudget
+from konverge.objects import AnyObject
+from konverge.workflow import CONFIGURATION_HASH, Waiting
+from konverge_operators.manifests import Json, child, disruption_budget, labels, pod_spec, selector
+from konverge_operators.myapp.api import MyApp
+from konverge_operators.myapp.dependents import OPERATOR, connection_secret
+
+__all__ = ["COMPONENT", "KINDS", "application_objects"]
+
+COMPONENT = "application"
+KINDS = (Deployment, Service, PodDisruptionBudget)
+
+
+async def application_objects(app: MyApp, ctx: Context) -> list[AnyObject]:
+    """Return the desired objects of the application.
+
+    The variables refer to the Secrets, and a hash of the values that they have is on the pods: new credentials roll
+    the pods once.
+
+    Raises: Waiting when a Secret or one of its keys is missing; nothing is changed then.
+    """
+    variables: list[Json] = [{"name": "PORT", "value": str(app.spec.port)}]
+    digest = sha256()
+    connections = {name: await connection_secret(app, ctx, name) for name in _bound(app)}
+    app.status.connections = connections
+    for component, secret in connections.items():
+        for name, key, value in await _values(ctx, secret, _bound(app)[component]):
+            variables.append({"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}})
+            digest.update(b"%d %s=%d %s" % (len(name), name.encode(), len(value), value))
+    annotations = {CONFIGURATION_HASH: digest.hexdigest()[:16]} if connections else {}
+    selected, marked = selector(app.name, COMPONENT), labels(app.name, COMPONENT, operator=OPERATOR)
+    ports = [{"name": "http", "port": app.spec.port, "targetPort": "http"}]
+    return [
+        child(Deployment, app.name, marked, spec=_deployment_spec(app, variables, annotations)),
+        child(Service, app.name, marked, spec={"selector": selected, "ports": ports}),
+        child(PodDisruptionBudget, app.name, marked, spec=disruption_budget(selected)),
+    ]
+
+
+def _bound(app: MyApp) -> dict[str, Mapping[str, str]]:
+    """Return the bindings of the database and the cache, as far as the application has them."""
+    spec, bindings = app.spec, app.spec.bindings
+    every = (("database", spec.database, bindings.database), ("cache", spec.cache, bindings.cache))
+    return {name: variables for name, chosen, variables in every if chosen is not None}
+
+
+async def _values(ctx: Context, name: str, variables: Mapping[str, str]) -> list[tuple[str, str, bytes]]:
+    """Return variable, key and value for each binding to a Secret."""
+    secret = await ctx.get(Secret, name)
+    if secret is None:
+        raise Waiting("SecretMissing", f"Secret {name} does not exist: restore it; the pods keep what they have")
+    missing = sorted(set(variables.values()) - set(secret.data))
+    if missing:
+        message = f"Secret {name} has no key {', '.join(missing)}: it has {', '.join(sorted(secret.data))}"
+        raise Waiting("KeyMissing", message)
+    return [(variable, key, secret.data[key]) for variable, key in sorted(variables.items())]
+
+
+def _deployment_spec(app: MyApp, variables: list[Json], annotations: dict[str, str]) -> Json:
+    probe, selected = {"tcpSocket": {"port": "http"}}, selector(app.name, COMPONENT)
+    container = {
+        "name": COMPONENT,
+        "image": app.spec.image,
+        "ports": [{"name": "http", "containerPort": app.spec.port}],
+        "env": variables,
+        "resources": {
+            "requests": {"cpu": "50m", "memory": "64Mi", **app.spec.resources.requests},
+            "limits": dict(app.spec.resources.limits),
+        },
+        "startupProbe": {**probe, "periodSeconds": 1, "failureThreshold": 300},
+        "readinessProbe": probe,
+        "livenessProbe": {**probe, "failureThreshold": 6},
+        "lifecycle": {"preStop": {"sleep": {"seconds": 5}}},  # until no Service sends requests any more
+    }
+    metadata = {"labels": labels(app.name, COMPONENT, operator=OPERATOR), "annotations": annotations}
+    return {
+        "replicas": app.spec.replicas,
+        "paused": False,
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
+        "selector": {"matchLabels": selected},
+        "template": {"metadata": metadata, "spec": pod_spec(container, selected)},
+    }
