@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from konverge import Context
-from konverge.objects import AnyObject, Kind, ObjectStatus, Unstructured, object_status
+from konverge.objects import AnyObject, Kind, ObjectStatus, Unstructured, full_object, object_status
 from konverge.workflow import Waiting
 from konverge_operators.manifests import Json, labels
 from konverge_operators.myapp.api import MyApp
@@ -75,8 +75,8 @@ async def cache_objects(app: MyApp, ctx: Context) -> list[AnyObject]:
 
 async def release(app: MyApp, ctx: Context) -> None:
     """Let the Databases that must not be deleted outlive the application: it is not their owner any more."""
-    owned: Sequence[Any] = ctx.owned(DATABASE) if ctx.is_served(DATABASE) else ()  # type: ignore[type-var]
-    for one in owned:
+    kind: Any = DATABASE  # its children are unstructured
+    for one in ctx.owned(kind) if ctx.is_served(kind) else ():
         if app.spec.deletion_policy == "Retain" or one.name in existing_database(app):
             others = [each for each in one.metadata["ownerReferences"] if each["uid"] != app.uid]
             change = {"resourceVersion": one.resource_version, "ownerReferences": others or None}
@@ -87,11 +87,11 @@ async def release(app: MyApp, ctx: Context) -> None:
 def dependents_status(_app: MyApp, objects: Sequence[AnyObject]) -> ObjectStatus:
     """Return the status by the rules of kstatus; an object whose operator has not answered yet is not ready."""
     for one in objects:
-        found, observed = object_status(one), _status_of(one).get("observedGeneration")
+        found, generation = object_status(one), full_object(one)["metadata"].get("generation")
         status, message = found.status, found.message
-        if status != "Terminating" and observed != one.metadata.get("generation"):
+        if status != "Terminating" and _status_of(one).get("observedGeneration") != generation:
             status = "InProgress"
-            message = f"its operator has not observed generation {one.metadata.get('generation')} yet: does it run?"
+            message = f"its operator has not observed generation {generation} yet: does it run?"
         elif status == "Current" and not _status_of(one).get("connectionSecret"):
             status, message = "InProgress", "its status names no connectionSecret"
         if status != "Current":
@@ -127,6 +127,6 @@ def _child(app: MyApp, kind: Kind, component: str, spec: Json) -> Unstructured:
     return Unstructured(apiVersion=kind.api_version, kind=kind.kind, metadata=metadata, spec=spec)
 
 
-def _status_of(obj: Any) -> Json:
-    found = obj.get("status") if obj is not None else None
+def _status_of(obj: AnyObject | None) -> Json:
+    found = full_object(obj).get("status") if obj is not None else None
     return found if isinstance(found, dict) else {}
