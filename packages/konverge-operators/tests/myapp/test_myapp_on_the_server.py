@@ -27,7 +27,12 @@ from konverge_operators.myapp.dependents import DATABASE
 from my_apps import NAME, condition, my_app, operators, sample
 from volume_clusters import provisioner
 
-pytestmark = [pytest.mark.control_plane, pytest.mark.real_time, pytest.mark.usefixtures("control_plane")]
+pytestmark = [
+    pytest.mark.control_plane,
+    pytest.mark.real_time,
+    pytest.mark.plain_loop,  # asyncio in debug mode takes most of the time
+    pytest.mark.usefixtures("control_plane"),
+]
 
 LIMIT = 150.0
 HOME, NAMESPACE = "myapp-system", "production"
