@@ -20,7 +20,7 @@ LIMIT = 240.0
 class Program:
     """A command in its own session, with a folder for temporary files; it ends when the test run is killed."""
 
-    def __init__(self, *arguments: str, folder: Path, temporary: Path) -> None:
+    def __init__(self, *arguments: str, folder: Path, temporary: Path, variables: dict[str, str] | None = None) -> None:
         self.folder = folder
         self.temporary = temporary
         read_end, self._write_end = os.pipe()
@@ -28,7 +28,7 @@ class Program:
             self.process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "konverge.cli.child", *arguments],
                 cwd=folder,
-                env={**os.environ, "TMPDIR": str(temporary), "PYTHONUNBUFFERED": "1"},
+                env={**os.environ, "TMPDIR": str(temporary), "PYTHONUNBUFFERED": "1", **(variables or {})},
                 stdin=read_end,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -82,10 +82,12 @@ class Program:
 
 
 @contextmanager
-def program(*arguments: str, folder: Path, temporary: Path) -> Iterator[Program]:
-    """Start a command, and kill all its processes at the end of the block."""
+def program(
+    *arguments: str, folder: Path, temporary: Path, variables: dict[str, str] | None = None
+) -> Iterator[Program]:
+    """Start a command with these environment variables, and kill all its processes at the end of the block."""
     temporary.mkdir(exist_ok=True)
-    started = Program(*arguments, folder=folder, temporary=temporary)
+    started = Program(*arguments, folder=folder, temporary=temporary, variables=variables)
     try:
         yield started
     finally:

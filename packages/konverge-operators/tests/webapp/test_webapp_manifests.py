@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -18,7 +19,7 @@ from konverge.client import ClientConfig, StaticCredentials, is_deleted
 from konverge.errors import AlreadyExists, ServerError, TooManyRequests, TransportError
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import ConfigMap, Namespace, Secret
-from konverge.manager import LeaderElection
+from konverge.manager import Endpoints, LeaderElection
 from konverge.testing import ControlPlane
 from konverge.testing.fault_proxy import FaultProxy
 from konverge.testing.faults import Fault, RecordedRequest, status_response
@@ -28,6 +29,7 @@ from konverge_operators.manifests import HTTP_ROUTE, POD_MONITOR
 from konverge_operators.webapp.api import Phase, WebApp
 from konverge_operators.webapp.beta import WebAppV1Beta1
 from konverge_operators.webapp.operator import operator
+from probe_requests import get
 from webapps import optional_crd, webapp
 
 pytestmark = [pytest.mark.control_plane, pytest.mark.usefixtures("control_plane")]
@@ -36,6 +38,8 @@ LIMIT = 150.0
 HOME = "webapp-operator-system"
 ACCOUNT = f"system:serviceaccount:{HOME}:{operator.name}"
 RELEASE = Release(operator=operator, target="konverge_operators.webapp", namespace=HOME, image="webapp-operator:1")
+
+METRICS = Endpoints(f"127.0.0.1:{free_port()}", protected=True)
 
 
 class Use(NamedTuple):
@@ -83,6 +87,7 @@ def granted() -> set[Use]:
     return {
         Use(group, resource, verb)
         for rule in rules()
+        if "apiGroups" in rule
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
@@ -97,7 +102,7 @@ def audit_lines(plane: ControlPlane) -> list[dict[str, Any]]:
     whole, _, _ = plane.audit_log.read_text().rpartition("\n")  # the last line may be incomplete
     lines = [json.loads(line) for line in whole.splitlines()]
     mine = [one for one in lines if one["user"]["username"] == ACCOUNT and "objectRef" in one]
-    return [one for one in mine if one["objectRef"].get("apiGroup") != "authorization.k8s.io"]
+    return [one for one in mine if not one["objectRef"]["resource"].startswith("selfsubject")]
 
 
 def uses_of(line: dict[str, Any]) -> set[Use]:
@@ -133,7 +138,7 @@ async def running(config: ClientConfig, port: int, *hosts: str) -> AsyncGenerato
     The lease is longer than any pause of this process: who loses it ends, which is right, and not the matter here.
     """
     election = LeaderElection(operator.name, HOME, lease_duration=120, renew_deadline=90)
-    manager = operator.manager(config, leader_election=election)
+    manager = operator.manager(config, leader_election=election, probes=METRICS)
     manager.serve_webhooks(replace(operator.serving(HOME, port=port), host="127.0.0.1", hosts=hosts))
     async with manager.running():
         yield
@@ -248,6 +253,16 @@ async def run_options(client: Client) -> None:
     await client.wait_for(WebApp, "web", is_deleted(), timeout=LIMIT)
 
 
+async def read_metrics(token: str) -> None:
+    """Read metrics as somebody who may; the operator asks the server who it is."""
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    port = int(METRICS.address.rpartition(":")[2])
+    response = await get(port, "/metrics", tls=trusting, Authorization=f"Bearer {token}")
+    assert response.status == 200, response.text
+    assert "konverge_leader" in response.text
+
+
 async def heals(client: Client) -> None:
     gone = await client.get(Deployment, "web")
     await client.delete(gone)
@@ -285,6 +300,7 @@ async def test_every_generated_permission_is_used_and_no_other_is_needed(
                 await redirect(admin, port)
                 await run_scenario(client, proxy)
                 await run_options(client)
+                await read_metrics(plane.admin_token)
             assert refusals(plane) == []
             assert [one for one in caplog.messages if "permissions missing" in one] == []
             # A server that does not stream lists, and a certificate that must be issued again.

@@ -18,10 +18,11 @@ import ssl
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any, Final, Self
 from weakref import WeakSet
 
-__all__ = ["ConnectionLimits", "Listener"]
+__all__ = ["ConnectionLimits", "Listener", "is_loopback"]
 
 _POLL_INTERVAL: Final = 0.005
 _SSL_SHUTDOWN_TIMEOUT: Final = 1.0
@@ -31,6 +32,14 @@ _BURST: Final = 16
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _PAUSE: Final = 1.0
 """Seconds until connections are accepted again after the system had no resources for one."""
+
+
+def is_loopback(host: str) -> bool:
+    """Report whether only programs of this machine can connect to an address, with or without brackets."""
+    try:
+        return host == "localhost" or ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)

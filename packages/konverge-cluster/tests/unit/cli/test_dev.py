@@ -124,8 +124,7 @@ def test_an_operator_without_a_rule_exits_with_the_rule_to_add(source: Path, tmp
 def test_a_file_named_like_a_standard_library_module_runs_and_exits_when_dev_is_killed(
     source: Path, tmp_path: Path
 ) -> None:
-    here = {"folder": source.parent, "temporary": tmp_path / "scratch"}
-    with program("dev", "operator.py", **here) as dev:
+    with program("dev", "operator.py", folder=source.parent, temporary=tmp_path / "scratch") as dev:
         dev.read_until("Thing default/small: First")
         assert len(dev.processes) == 2
 

@@ -10,7 +10,7 @@ import math
 import os
 import re
 from collections.abc import Callable
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv6Address, ip_address, ip_network
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,7 +19,19 @@ import click
 from konverge.cli.targets import short_repr
 from konverge.objects.names import dns_label_errors, dns_subdomain_errors
 
-__all__ = ["PORT", "folder", "host", "image", "lease_seconds", "namespace", "object_name", "option", "seconds"]
+__all__ = [
+    "PORT",
+    "cidr",
+    "folder",
+    "host",
+    "image",
+    "lease_seconds",
+    "namespace",
+    "object_name",
+    "option",
+    "pinned_image",
+    "seconds",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,6 +44,7 @@ _IMAGE = re.compile(
     r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@[A-Za-z][A-Za-z0-9+._-]*:[0-9a-fA-F]{32,})?"
 )
 _MAX_IMAGE_LENGTH = 512
+_DIGEST = re.compile(r"@sha256:[0-9a-f]{64}\Z")
 
 
 def option(*flags: str, variable: str = "", **attributes: Any) -> Callable[[F], F]:
@@ -101,6 +114,25 @@ def image(text: str) -> str:
     if len(text) > _MAX_IMAGE_LENGTH or not _IMAGE.fullmatch(text):
         raise click.BadParameter(f"{short_repr(text)} is not a valid image: use [HOST[:PORT]/]NAME[:TAG][@DIGEST]")
     return text
+
+
+def pinned_image(text: str) -> str:
+    """Parse the name of a container image with its digest."""
+    if not _DIGEST.search(image(text)):
+        raise click.BadParameter(
+            f"{short_repr(text)} is not pinned: use NAME@sha256:DIGEST, with 64 hexadecimal digits"
+        )
+    return text
+
+
+def cidr(text: str) -> str:
+    """Parse a block of addresses."""
+    try:
+        return str(ip_network(text))
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{short_repr(text)} is not a block of addresses such as 10.0.0.0/16: {error}"
+        ) from None
 
 
 def folder(text: str | os.PathLike[str]) -> Path:

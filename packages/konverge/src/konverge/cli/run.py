@@ -17,7 +17,7 @@ from konverge.errors import KonvergeError
 
 if TYPE_CHECKING:
     from konverge.client import ClientConfig
-    from konverge.manager import Operator
+    from konverge.manager import Endpoints, Operator, WebhookServing
     from konverge.webhooks import Address
 
 __all__ = ["run"]
@@ -50,8 +50,14 @@ _NAME = {"metavar": "NAME"}
     help="Exit when a cache is not synced after this many seconds; 0 waits.",
     **_SECONDS,
 )
+@option(
+    "--installation",
+    type=namespace,
+    help="Name of this installation: of its Lease, its certificate and its webhooks; the operator's name by default.",
+    **_NAME,
+)
 @option("--leader-elect/--no-leader-elect", default=False, help="Reconcile only while this process is the leader.")
-@option("--lease-name", type=object_name, help="Name of the Lease; the operator's name by default.", **_NAME)
+@option("--lease-name", type=object_name, help="Name of the Lease; the installation's by default.", **_NAME)
 @option("--lease-namespace", type=namespace, help="Namespace of the Lease; the client's own by default.", **_NAME)
 @option(
     "--lease-duration",
@@ -60,9 +66,20 @@ _NAME = {"metavar": "NAME"}
     help="Whole seconds until another replica may take a lease that is not renewed.",
     **_SECONDS,
 )
-@option("--metrics-port", type=PORT, default=8080, help="Port of metrics and probes; 0 disables them.")
-@option("--metrics-host", type=host, default="", help="Address to listen on; all addresses by default.", metavar="HOST")
-@option("--protect-metrics", is_flag=True, help="Check with the API server who may read /metrics and /debug.")
+@option("--metrics-port", type=PORT, default=8080, help="Port of metrics, debug and probes; 0 disables them.")
+@option(
+    "--metrics-host",
+    type=host,
+    help="Address to listen on; by default loopback, and all addresses in a pod.",
+    metavar="HOST",
+)
+@option(
+    "--insecure-metrics",
+    is_flag=True,
+    help="Serve /metrics and /debug to everybody, in plain HTTP. Without it only a loopback address does; others serve"
+    " HTTPS, and the API server decides who may read.",
+)
+@option("--probe-port", type=PORT, default=0, help="Another port of probes only, always in plain HTTP; 0 disables it.")
 @option("--webhook-port", type=PORT, default=0, help="Port of the webhooks; 0 disables them.")
 @option("--grace", type=seconds, default=20.0, help="Seconds for active reconciles to finish at shutdown.", **_SECONDS)
 @option("--log-format", type=click.Choice(["human", "json"]), default="human", help="Plain text or JSON.")
@@ -86,9 +103,9 @@ def run(target: str, **options: Any) -> None:
         config = load_config(kubeconfig=options["kubeconfig"], context=options["context"])
         operator = _with_timeout(operator, options["cache_sync_timeout"])
         asyncio.run(_prepare(config, operator, target, options))
-        manager = operator.manager(config, **_manager_options(operator.name, options))
+        manager = operator.manager(config, **_manager_options(_installation(operator, options), options))
         if options["webhook_port"] and operator.webhooks:
-            manager.serve_webhooks(operator.serving(_own_namespace(config), port=options["webhook_port"]))
+            manager.serve_webhooks(_serving(config, operator, options))
         manager.run()
     except (KonvergeError, ValueError) as error:
         raise click.ClickException(str(error)) from error
@@ -125,7 +142,16 @@ def _webhook_address(config: ClientConfig, operator: Operator, options: dict[str
 
     if not (options["webhook_port"] and operator.webhooks):
         return None
-    return Address(service=f"{operator.name}-webhooks", namespace=_own_namespace(config))
+    return Address(service=f"{_installation(operator, options)}-webhooks", namespace=_own_namespace(config))
+
+
+def _serving(config: ClientConfig, operator: Operator, options: dict[str, Any]) -> WebhookServing:
+    name = _installation(operator, options)
+    return operator.serving(_own_namespace(config), port=options["webhook_port"], installation=name)
+
+
+def _installation(operator: Operator, options: dict[str, Any]) -> str:
+    return options["installation"] or operator.name
 
 
 def _own_namespace(config: ClientConfig) -> str:
@@ -134,16 +160,29 @@ def _own_namespace(config: ClientConfig) -> str:
 
 def _check_ports(options: dict[str, Any], *, webhooks: bool) -> None:
     """Refuse ports that are not available, so that the error can name the option."""
-    metrics, hooks = options["metrics_port"], options["webhook_port"] if webhooks else 0
-    if metrics and metrics == hooks:
-        raise click.UsageError(
-            f"--metrics-port (env var: 'KONVERGE_METRICS_PORT') and --webhook-port (env var: 'KONVERGE_WEBHOOK_PORT')"
-            f" are both {metrics}: use two different ports"
-        )
-    if metrics:
-        _check_port(options["metrics_host"], metrics, "metrics")
-    if hooks:
-        _check_port("", hooks, "webhook")
+    ports = {one: options[f"{one}_port"] for one in ("metrics", "probe", "webhook") if one != "webhook" or webhooks}
+    if ports["probe"] and not ports["metrics"]:
+        raise click.UsageError(f"{_flag('probe')} needs {_flag('metrics')}, which is 0")
+    used: dict[int, str] = {}
+    for what, port in ports.items():
+        if not port:
+            continue
+        if port in used:
+            raise click.UsageError(f"{_flag(used[port])} and {_flag(what)} are both {port}: use two different ports")
+        used[port] = what
+        _check_port(_metrics_host(options) if what == "metrics" else "", port, what)
+
+
+def _flag(what: str) -> str:
+    return f"--{what}-port (env var: 'KONVERGE_{what.upper()}_PORT')"
+
+
+def _metrics_host(options: dict[str, Any]) -> str:
+    """Return the address of metrics: in a pod they are for others, anywhere else for the user of this machine."""
+    given: str | None = options["metrics_host"]
+    if given is not None:
+        return given
+    return "" if os.environ.get("KUBERNETES_SERVICE_HOST") else "127.0.0.1"
 
 
 def _check_port(address: str, port: int, what: str) -> None:
@@ -161,7 +200,7 @@ def _check_port(address: str, port: int, what: str) -> None:
 
 
 def _manager_options(name: str, options: dict[str, Any]) -> dict[str, Any]:
-    from konverge.manager import Endpoints, LeaderElection
+    from konverge.manager import LeaderElection
 
     duration = options["lease_duration"]
     leader_election = None
@@ -174,10 +213,21 @@ def _manager_options(name: str, options: dict[str, Any]) -> dict[str, Any]:
             retry_period=duration * 2 / 15,
             margin=min(1.0, duration / 6),
         )
-    address = f"{options['metrics_host']}:{options['metrics_port']}"
     return {
         "namespaces": tuple(options["namespaces"]),
         "leader_election": leader_election,
-        "probes": Endpoints(address, protected=options["protect_metrics"]) if options["metrics_port"] else None,
+        "probes": _endpoints(options),
         "grace": options["grace"],
     }
+
+
+def _endpoints(options: dict[str, Any]) -> Endpoints | None:
+    from konverge.manager import Endpoints
+
+    if not options["metrics_port"]:
+        return None
+    return Endpoints(
+        f"{_metrics_host(options)}:{options['metrics_port']}",
+        protected=False if options["insecure_metrics"] else None,
+        probes=f":{options['probe_port']}" if options["probe_port"] else "",
+    )

@@ -52,8 +52,8 @@ class Manager:
     - with `leader_election`, no reconcile runs and no write is sent while another process leads.
 
     `name` is the name of the operator: its field manager, and the reporter of its events. `namespaces` limits the
-    operator to these; empty means all. `probes` is the address of /healthz, /readyz and /metrics, or `Endpoints` with
-    more options.
+    operator to these; empty means all. `probes` is the address of /healthz, /readyz, /metrics and /debug, or
+    `Endpoints` with more options; except for a loopback address, metrics and debug are protected.
     """
 
     def __init__(

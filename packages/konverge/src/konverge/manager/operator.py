@@ -116,18 +116,22 @@ class Operator:
             manager.add_runnable(runnable.function, leader_only=runnable.leader_only)
         return manager
 
-    def serving(self, namespace: str, *, port: int = 9443) -> WebhookServing:
-        """Return how a cluster reaches its webhooks: with a managed certificate, as `manifests` sets it up."""
+    def serving(self, namespace: str, *, port: int = 9443, installation: str = "") -> WebhookServing:
+        """Return how a cluster reaches its webhooks: with a managed certificate, as `manifests` sets it up.
+
+        `installation` names the Service, the Secret and the configurations; it is the operator's name by default.
+        """
         from konverge.webhooks import Address, BundleTarget, configurations_for
 
-        address = Address(service=f"{self.name}-webhooks", namespace=namespace)
+        name = installation or self.name
+        address = Address(service=f"{name}-webhooks", namespace=namespace)
         converted = [crd for crd in self.crds(address) if "conversion" in crd["spec"]]
-        targets = [*configurations_for(self.webhooks, address, name=self.name), *converted]
+        targets = [*configurations_for(self.webhooks, address, name=name), *converted]
         return WebhookServing(
             hooks=Webhooks(*self.webhooks),
             port=port,
             service=Key(namespace, address.service),
-            secret=Key(namespace, f"{self.name}-webhook-certificate"),
+            secret=Key(namespace, f"{name}-webhook-certificate"),
             targets=tuple(BundleTarget.of(one) for one in targets),
         )
 

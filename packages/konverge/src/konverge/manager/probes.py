@@ -9,7 +9,7 @@
 Rules:
 
 1. Only GET and HEAD are allowed. Any other path is a 404.
-2. Probes are public; `AccessReviews` can protect metrics and debug.
+2. Probes are public; `AccessReviews` protects metrics and debug.
 3. The number of connections is limited; when it is reached the oldest without a request is closed, so that a probe
    always gets through. A connection that sends no request is closed after ten seconds.
 """
@@ -20,9 +20,10 @@ import asyncio
 import inspect
 import json
 import logging
+import ssl
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
 from urllib.parse import unquote
 
 from aiohttp import web
@@ -31,13 +32,12 @@ from konverge.errors import ConfigError
 from konverge.listener import ConnectionLimits, Listener
 from konverge.manager.health import Health, Report
 from konverge.manager.metrics_access import AccessReviews
-from konverge.manager.tls_files import TlsFiles
 from konverge.objects import Key
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-__all__ = ["ProbeServer", "Why", "split_address"]
+__all__ = ["ProbeServer", "ServingCertificate", "Why", "split_address"]
 
 _log = logging.getLogger("konverge.manager")
 
@@ -51,6 +51,16 @@ _SHUTDOWN_TIMEOUT: Final = 1.0
 _FIRST_REQUEST: Final = 10.0
 _MAX_NAMED: Final = 10
 _TEXT: Final = "text/plain; charset=utf-8"
+
+
+class ServingCertificate(Protocol):
+    """The certificate of the server: `TlsFiles` or `SelfSignedCertificate`."""
+
+    def context(self) -> ssl.SSLContext:
+        """Return the TLS context with the certificate."""
+
+    def refresh(self) -> None:
+        """Replace the certificate in the context if it must be; called for each connection."""
 
 
 def split_address(address: str) -> tuple[str | None, int]:
@@ -81,7 +91,7 @@ class ProbeServer:
         registry: CollectorRegistry | None = None,
         why: Why | None = None,
         access: AccessReviews | None = None,
-        tls: TlsFiles | None = None,
+        tls: ServingCertificate | None = None,
         connections: int = 256,
     ) -> None:
         self._host, self._port = split_address(address)

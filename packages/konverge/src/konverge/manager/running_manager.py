@@ -194,17 +194,19 @@ class RunningManager:
         if self.options.endpoints is None or self._thread is None:
             yield
             return
-        probes = self.options.endpoints.server(
+        servers = self.options.endpoints.servers(
             self.monitoring.health,
             registry=self.monitoring.registry,
             why=self.find_history,
             connect=self._connect_client,
         )
-        await self._thread.call(probes.start)
         try:
+            for server in servers:
+                await self._thread.call(server.start)
             yield
         finally:
-            await self._thread.call(probes.stop)
+            for server in servers:
+                await self._thread.call(server.stop)
 
     @asynccontextmanager
     async def _connect(self) -> AsyncGenerator[None]:

@@ -16,7 +16,7 @@ from konverge.client import Client
 from konverge.errors import Conflict, Invalid, NotFound
 from konverge.k8s.admissionregistration.v1 import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from konverge.k8s.apiextensions.v1 import CustomResourceDefinition
-from konverge.objects import AnyObject, Kind, Unstructured, kind_of
+from konverge.objects import AnyObject, Key, Kind, Unstructured, kind_of
 
 __all__ = ["BundleTarget", "bundle_patch", "inject_bundle"]
 
@@ -30,11 +30,15 @@ _log = logging.getLogger("konverge.webhooks")
 class BundleTarget:
     """An object with a caBundle for its webhooks: a webhook configuration or a CRD.
 
+    With `service`, webhooks of other Services are left alone: a CRD is shared by all installations of an operator, and
+    one of them converts its objects.
+
     Raises: ValueError for another kind.
     """
 
     kind: Kind
     name: str
+    service: Key | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in (*_CONFIGURATIONS, _CRD):
@@ -47,7 +51,7 @@ class BundleTarget:
         kind = known.get((obj.api_version, obj.kind))
         if kind is None:
             raise ValueError(f"a {obj.kind} has no caBundle: pass a webhook configuration or a CRD")
-        return cls(kind, obj.name)
+        return cls(kind, obj.name, _service_of(obj) if kind == _CRD and isinstance(obj, Unstructured) else None)
 
 
 async def inject_bundle(client: Client, bundle: bytes, targets: Iterable[BundleTarget]) -> list[BundleTarget]:
@@ -62,7 +66,7 @@ async def _inject(client: Client, bundle: bytes, target: BundleTarget) -> bool:
     for attempt in range(_ATTEMPTS):
         try:
             found = await client.get(target.kind, target.name)
-            patch = bundle_patch(found, bundle)
+            patch = bundle_patch(found, bundle, target.service)
             if patch:
                 await client.patch(target.kind, target.name, patch, patch_type="json")
                 facts = {"kind": target.kind.kind, "key": target.name}
@@ -77,10 +81,30 @@ async def _inject(client: Client, bundle: bytes, target: BundleTarget) -> bool:
     return False
 
 
-def bundle_patch(found: Unstructured, bundle: bytes) -> list[dict[str, Any]]:
-    """Return the JSON patch that writes the bundle into an object; empty when it has the bundle already."""
+def bundle_patch(found: Unstructured, bundle: bytes, service: Key | None = None) -> list[dict[str, Any]]:
+    """Return the JSON patch that writes the bundle into an object; empty when it has the bundle already.
+
+    With `service`, a webhook of another Service is left alone.
+    """
     text = base64.b64encode(bundle).decode()
-    return [step for each in _client_configs(found) for step in _steps(*each, text)]
+    configs = [each for each in _client_configs(found) if not _is_foreign(each[-1], service)]
+    return [step for each in configs for step in _steps(*each, text)]
+
+
+def _is_foreign(config: dict[str, Any], service: Key | None) -> bool:
+    found = _key_of(config)
+    return None not in (found, service) and found != service
+
+
+def _service_of(crd: Unstructured) -> Key | None:
+    """Return the Service that converts the objects of a CRD."""
+    return next((_key_of(config) for *_, config in _client_configs(crd)), None)
+
+
+def _key_of(config: dict[str, Any]) -> Key | None:
+    """Return the Service of a clientConfig; None if it has a URL."""
+    service = config.get("service")
+    return Key(service["namespace"], service["name"]) if service else None
 
 
 def _client_configs(found: Unstructured) -> Iterator[tuple[str, str, str, Any]]:

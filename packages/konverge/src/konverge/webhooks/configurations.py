@@ -61,17 +61,19 @@ def configurations_for(
     *,
     name: str,
     exclude: Sequence[str] = (),
+    only: Sequence[str] = (),
 ) -> list[v1.MutatingWebhookConfiguration | v1.ValidatingWebhookConfiguration]:
     """Return the configurations of these webhooks, with the name `name`: mutating, validating, or both.
 
     They exclude objects in kube-system, in the namespace of the Service and in those of `exclude`: a webhook that is
-    down must never keep the cluster, or its own pods, from starting.
+    down must never keep the cluster, or its own pods, from starting. With `only`, they select no other namespaces; a
+    cluster-scoped object has none, and is always selected.
     """
     namespaces: list[str] = [SYSTEM, *([address.namespace] if address.namespace else []), *exclude]
-    excluded = list(dict.fromkeys(namespaces))
+    selector = _namespace_selector(list(dict.fromkeys(namespaces)), list(only))
     admission = [hook for hook in hooks if isinstance(hook, AdmissionWebhook)]
-    mutating = [_mutating(hook, address, excluded) for hook in admission if isinstance(hook, MutatingWebhook)]
-    validating = [_validating(hook, address, excluded) for hook in admission if isinstance(hook, ValidatingWebhook)]
+    mutating = [_mutating(hook, address, selector) for hook in admission if isinstance(hook, MutatingWebhook)]
+    validating = [_validating(hook, address, selector) for hook in admission if isinstance(hook, ValidatingWebhook)]
     result: list[v1.MutatingWebhookConfiguration | v1.ValidatingWebhookConfiguration] = []
     if mutating:
         result.append(v1.MutatingWebhookConfiguration(metadata=ObjectMeta(name=name), webhooks=mutating))
@@ -94,18 +96,17 @@ def conversion_for(hook: ConversionWebhook, address: Address) -> WebhookConversi
     )
 
 
-def _mutating(hook: MutatingWebhook[Any], address: Address, excluded: list[str]) -> v1.MutatingWebhook:
+def _mutating(hook: MutatingWebhook[Any], address: Address, selector: LabelSelector) -> v1.MutatingWebhook:
     policy = "IfNeeded" if hook.reinvoke else "Never"
-    return v1.MutatingWebhook(**_shared(hook, address, excluded), reinvocation_policy=policy)
+    return v1.MutatingWebhook(**_shared(hook, address, selector), reinvocation_policy=policy)
 
 
-def _validating(hook: ValidatingWebhook[Any], address: Address, excluded: list[str]) -> v1.ValidatingWebhook:
-    return v1.ValidatingWebhook(**_shared(hook, address, excluded))
+def _validating(hook: ValidatingWebhook[Any], address: Address, selector: LabelSelector) -> v1.ValidatingWebhook:
+    return v1.ValidatingWebhook(**_shared(hook, address, selector))
 
 
-def _shared(hook: AdmissionWebhook[Any], address: Address, excluded: list[str]) -> dict[str, Any]:
+def _shared(hook: AdmissionWebhook[Any], address: Address, selector: LabelSelector) -> dict[str, Any]:
     conditions = [v1.MatchCondition(name=name, expression=each) for name, each in hook.match_conditions.items()]
-    namespaces = LabelSelectorRequirement(key=NAMESPACE_LABEL, operator="NotIn", values=excluded)
     shared: dict[str, Any] = {
         "name": hook.full_name,
         "admission_review_versions": ["v1"],
@@ -114,13 +115,20 @@ def _shared(hook: AdmissionWebhook[Any], address: Address, excluded: list[str]) 
         "failure_policy": hook.failure_policy,
         "match_policy": "Equivalent",
         "match_conditions": conditions,
-        "namespace_selector": LabelSelector(match_expressions=[namespaces]),
+        "namespace_selector": selector,
         "side_effects": "NoneOnDryRun" if hook.side_effects else "None",
         "timeout_seconds": hook.timeout,
     }
     if hook.objects is not None:
         shared["object_selector"] = from_wire(LabelSelector, hook.objects.to_spec())
     return shared
+
+
+def _namespace_selector(excluded: list[str], only: list[str]) -> LabelSelector:
+    requirements = [LabelSelectorRequirement(key=NAMESPACE_LABEL, operator="NotIn", values=excluded)]
+    if only:
+        requirements.append(LabelSelectorRequirement(key=NAMESPACE_LABEL, operator="In", values=only))
+    return LabelSelector(match_expressions=requirements)
 
 
 def _rule(hook: AdmissionWebhook[Any]) -> v1.RuleWithOperations:

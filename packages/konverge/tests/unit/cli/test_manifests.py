@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,9 @@ from click.testing import CliRunner, Result
 
 from konverge.cli import main
 from konverge.cli.manifests import Release, files_of
+from konverge.cli.manifests.release import default_installation
 from konverge.manager import Operator
+from konverge.objects import Key
 from konverge_operators.webapp.operator import operator
 
 RELEASE = Release(operator=operator, target="konverge_operators.webapp", namespace="home", image="webapp:1")
@@ -42,7 +46,9 @@ def kinds(release: Release) -> set[str]:
 @pytest.mark.parametrize("release", [RELEASE, BARE], ids=["webapp", "bare"])
 def test_everything_has_the_labels_of_the_release(release: Release) -> None:
     for each in documents(release):
-        assert each["metadata"]["labels"].items() >= release.labels.items(), each["kind"]
+        is_shared = each["kind"] in ("Namespace", "CustomResourceDefinition")
+        labels = release.shared_labels if is_shared else release.labels
+        assert each["metadata"]["labels"].items() >= labels.items(), each["kind"]
 
 
 @pytest.mark.parametrize("release", [RELEASE, BARE], ids=["webapp", "bare"])
@@ -76,13 +82,16 @@ def test_services_target_ports_of_the_container() -> None:
     targets = {
         port["targetPort"] for each in documents(RELEASE) if each["kind"] == "Service" for port in each["spec"]["ports"]
     }
-    assert targets == existing == {"metrics", "webhooks"}
+    assert targets == {"metrics", "webhooks"}
+    probes = {container[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")}
+    assert existing == targets | probes
+    assert probes == {"probes"}
 
 
 def test_an_operator_without_webhooks_has_no_webhook_objects() -> None:
     text = "".join(files_of(BARE).values())
     assert "webhook" not in text
-    assert "secrets" not in text
+    assert "- secrets" not in text
 
 
 def test_a_single_replica_has_no_disruption_budget_that_would_block_a_drain() -> None:
@@ -92,9 +101,9 @@ def test_a_single_replica_has_no_disruption_budget_that_would_block_a_drain() ->
 
 def test_no_rule_has_a_wildcard_and_secrets_are_written_by_name_only() -> None:
     rules = [rule for each in documents(RELEASE) if each["kind"] in ("Role", "ClusterRole") for rule in each["rules"]]
-    assert not [rule for rule in rules if "*" in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]]
+    assert not [rule for rule in rules if any("*" in values for values in rule.values())]
     for rule in rules:
-        if "secrets" in rule["resources"] and not {"get", "list", "watch"} >= set(rule["verbs"]):
+        if "secrets" in rule.get("resources", ()) and not {"get", "list", "watch"} >= set(rule["verbs"]):
             assert rule["verbs"] == ["create"] or rule["resourceNames"] == ["webapp-operator-webhook-certificate"]
 
 
@@ -158,6 +167,253 @@ def test_an_operator_of_a_distribution_is_installed_into_the_image(tmp_path: Pat
     lines = (tmp_path / "Dockerfile").read_text().splitlines()
     assert "RUN pip install --no-cache-dir konverge-operators" in lines
     assert not [line for line in lines if line.startswith("COPY")]
+
+
+# Network
+
+
+def ingress_of(release: Release) -> dict[int, Any]:
+    """Return the clients of each port; None for everybody."""
+    policy = one(release, "NetworkPolicy")["spec"]
+    assert policy["podSelector"] == one(release, "Deployment")["spec"]["selector"]
+    assert policy["policyTypes"] == ["Ingress"]
+    return {port["port"]: rule.get("from") for rule in policy["ingress"] for port in rule["ports"]}
+
+
+def ports_of(release: Release) -> dict[str, int]:
+    (container,) = one(release, "Deployment")["spec"]["template"]["spec"]["containers"]
+    return {port["name"]: port["containerPort"] for port in container["ports"]}
+
+
+def test_metrics_are_open_to_namespaces_with_a_label_and_webhooks_and_probes_to_all() -> None:
+    ports = ports_of(RELEASE)
+    assert ingress_of(RELEASE) == {
+        ports["metrics"]: [{"namespaceSelector": {"matchLabels": {"metrics": "enabled"}}}],
+        ports["probes"]: None,
+        ports["webhooks"]: None,
+    }
+    assert set(ingress_of(BARE)) == set(ports_of(BARE).values())
+
+
+def test_with_addresses_of_api_servers_webhooks_have_no_other_clients() -> None:
+    result = generate("--apiserver-cidr", "10.0.0.1/32", "--apiserver-cidr", "2001:db8::/64")
+    (policy,) = [each for each in yaml.safe_load_all(result.output) if each["kind"] == "NetworkPolicy"]
+    rule = next(each for each in policy["spec"]["ingress"] if each["ports"][0]["port"] == 9443)
+    assert rule["from"] == [{"ipBlock": {"cidr": cidr}} for cidr in ("10.0.0.1/32", "2001:db8::/64")]
+
+
+@pytest.mark.parametrize("text", ["", "10.0.0.1/8", "10.0.0.0/33", "api.example", "10.0.0.0/8\nx"])
+def test_an_invalid_block_of_addresses_is_refused(text: str) -> None:
+    result = generate("--apiserver-cidr", text)
+    assert result.exit_code == 2
+    assert "is not a block of addresses such as 10.0.0.0/16" in result.output
+
+
+# Metrics
+
+
+def test_metrics_are_protected_unless_asked_otherwise() -> None:
+    monitor = yaml.safe_load(files_of(RELEASE)["monitoring/servicemonitor.yaml"])["spec"]["endpoints"][0]
+    assert monitor["scheme"] == "https"
+    assert "bearerTokenFile" in monitor
+    roles = {each["metadata"]["name"]: each["rules"] for each in documents(RELEASE) if each["kind"] == "ClusterRole"}
+    assert roles["webapp-operator-metrics-reader"] == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+    granted = {(rule["resources"][0], *rule["verbs"]) for rule in roles["webapp-operator-metrics-auth"]}
+    assert granted == {("tokenreviews", "create"), ("subjectaccessreviews", "create")}
+    bound = {each["roleRef"]["name"] for each in documents(RELEASE) if each["kind"] == "ClusterRoleBinding"}
+    assert "webapp-operator-metrics-auth" in bound
+    assert not [name for name in bound if name.endswith("-reader")]
+    (container,) = one(RELEASE, "Deployment")["spec"]["template"]["spec"]["containers"]
+    assert "--insecure-metrics" not in container["args"]
+
+
+def test_unprotected_metrics_need_no_rights() -> None:
+    release = replace(RELEASE, insecure_metrics=True)
+    (container,) = one(release, "Deployment")["spec"]["template"]["spec"]["containers"]
+    assert "--insecure-metrics" in container["args"]
+    assert "tokenreviews" not in files_of(release)["base/rbac.yaml"]
+    monitor = yaml.safe_load(files_of(release)["monitoring/servicemonitor.yaml"])["spec"]["endpoints"][0]
+    assert monitor == {"port": "metrics", "path": "/metrics", "interval": "30s"}
+
+
+# Installations
+
+
+def identities(release: Release) -> set[tuple[str, str, str]]:
+    found = documents(release)
+    return {(each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]) for each in found}
+
+
+@pytest.mark.parametrize("namespaces", [("home", "home"), ("a-system", "b-system")], ids=["same", "own"])
+def test_two_installations_share_no_object_but_an_equal_namespace(namespaces: tuple[str, str]) -> None:
+    one, other = (
+        replace(RELEASE, namespaces=(tenant,), namespace=namespace)
+        for tenant, namespace in zip(("tenant-a", "tenant-b"), namespaces, strict=True)
+    )
+    shared = identities(one) & identities(other)
+    assert shared == ({("Namespace", "", "home")} if namespaces[0] == namespaces[1] else set())
+    assert files_of(one)["base/namespace.yaml"] == files_of(other)["base/namespace.yaml"] or not shared
+    assert "base/crds.yaml" not in files_of(one)
+    assert "crds/crds.yaml" in files_of(one)
+
+
+def test_without_conversion_the_crds_of_all_installations_are_equal() -> None:
+    plain = replace(RELEASE, operator=replace(operator, webhooks=()), namespaces=("tenant-a",))
+    assert files_of(plain)["crds/crds.yaml"] == files_of(replace(plain, namespaces=("b", "c")))["crds/crds.yaml"]
+
+
+def test_an_installation_has_a_name_of_its_own() -> None:
+    assert default_installation("shop", ()) == "shop"
+    assert default_installation("shop", ("a",)) == "shop-a"
+    several = {default_installation("shop", names) for names in [("a", "b"), ("a-b",), ("a", "b", "c"), ("a", "b-c")]}
+    assert len(several) == 4
+    assert default_installation("shop", ("b", "a")) == default_installation("shop", ("a", "b"))
+    long = {default_installation("x" * 40, ("y" * 60 + end,)) for end in "ab"}
+    assert len(long) == 2
+    assert all(len(name) <= 54 for name in long)
+
+
+def test_an_installation_knows_its_name_and_its_namespace() -> None:
+    result = generate("--watch", "tenant-a")
+    (deployment,) = [each for each in yaml.safe_load_all(result.output) if each["kind"] == "Deployment"]
+    assert deployment["metadata"]["namespace"] == "webapp-operator-tenant-a-system"
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert "--installation=webapp-operator-tenant-a" in container["args"]
+    serving = operator.serving("home", installation="webapp-operator-tenant-a")
+    release = replace(RELEASE, namespaces=("tenant-a",))
+    assert serving.service == Key("home", release.address.service)
+    generated = {(each["kind"], each["metadata"]["name"]) for each in documents(release)}
+    assert {(each.kind.kind, each.name) for each in serving.targets if each.service is None} <= generated
+    names = {name for each in documents(release) if each["kind"] == "Role" for rule in each["rules"]
+             for name in rule.get("resourceNames", ())}  # fmt: skip
+    assert serving.secret is not None
+    assert {serving.secret.name, release.name} <= names
+
+
+def test_webhooks_select_the_watched_namespaces_only() -> None:
+    release = replace(RELEASE, namespaces=("tenant-a", "tenant-b"))
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        for hook in one(release, kind)["webhooks"]:
+            expressions = {each["operator"]: each["values"] for each in hook["namespaceSelector"]["matchExpressions"]}
+            assert expressions == {"NotIn": ["kube-system", "home"], "In": ["tenant-a", "tenant-b"]}
+
+
+def test_alerts_of_an_installation_are_about_its_own_lease() -> None:
+    release = replace(RELEASE, namespaces=("tenant-a",))
+    rules = files_of(release)["monitoring/alerts-webapp-operator.yaml"]
+    assert 'lease="webapp-operator-tenant-a"' in rules
+    assert 'lease="webapp-operator"' not in rules
+    assert yaml.safe_load(rules)["metadata"]["name"] == "webapp-operator-tenant-a-webapp-operator"
+
+
+# The image
+
+DIGEST = "python@sha256:" + "0123456789abcdef" * 4
+HASH = "sha256:" + "ab" * 32
+PINNED = f"""\
+# generated
+--index-url https://index.example/simple
+konverge==0.1.0 \\
+    --hash={HASH} \\
+    --hash=sha256:{"cd" * 32}
+    # via nobody
+Konverge_Operators[extra]==0.1.0 ; python_version > "3" --hash={HASH}
+msgspec==0.20.0 --hash {HASH}
+"""
+
+
+def test_a_base_image_is_pinned_or_a_comment_says_how() -> None:
+    lines = files_of(replace(RELEASE, base_image=DIGEST))["Dockerfile"].splitlines()
+    assert [line for line in lines if line.startswith("FROM ")] == [f"FROM {DIGEST}"]
+    plain = files_of(RELEASE)["Dockerfile"]
+    assert "pass --base-image python@sha256:..." in plain
+    assert not re.search("sha256:[0-9a-f]", plain)
+
+
+@pytest.mark.parametrize("text", ["", "python", "python:3.12", "python@sha256:12", f"python@sha512:{'0' * 128}"])
+def test_a_base_image_without_a_digest_is_refused(text: str) -> None:
+    result = generate("--base-image", text)
+    assert result.exit_code == 2
+    assert "'--base-image' (env var: 'KONVERGE_BASE_IMAGE')" in result.output
+
+
+def test_requirements_with_hashes_are_installed_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pins").mkdir()
+    Path("pins/requirements.txt").write_text(PINNED)
+    result = generate("--requirements", "pins/requirements.txt", "-o", "out")
+    assert result.exit_code == 0, result.output
+    lines = Path("out/Dockerfile").read_text().splitlines()
+    assert 'COPY ["pins/requirements.txt", "./requirements.txt"]' in lines
+    installs = [line for line in lines if line.startswith("RUN")]
+    assert installs == ["RUN pip install --no-cache-dir --require-hashes --requirement requirements.txt"]
+    found = {each["name"]: each for each in json.loads(Path("out/sbom.cdx.json").read_text())["components"]}
+    assert {name: each["version"] for name, each in found.items()} == {
+        "konverge": "0.1.0",
+        "konverge-operators": "0.1.0",
+        "msgspec": "0.20.0",
+    }
+    assert [each["content"] for each in found["konverge"]["hashes"]] == ["ab" * 32, "cd" * 32]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("", "has no requirements"),
+        ("konverge==0.1.0\n", "'konverge==0.1.0' has no version with sha256 hashes"),
+        ("-r other.txt\n", "'-r other.txt' has no version with sha256 hashes"),
+        ("--requirement other.txt\n", "has no version with sha256 hashes"),
+        (f"konverge>=0.1.0 --hash={HASH}\n", "has no version with sha256 hashes"),
+        (f"konverge==0.1.0 --hash={HASH}\n", "does not install konverge-operators"),
+        (f"msgspec==0.20.0 --hash={HASH}\n", "does not install konverge"),
+    ],
+)
+def test_requirements_that_are_not_pinned_are_refused(
+    content: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("requirements.txt").write_text(content)
+    result = generate("--requirements", "requirements.txt")
+    assert result.exit_code == 1
+    assert why in result.output
+
+
+def test_requirements_must_be_in_the_folder_where_the_image_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "requirements.txt").write_text(PINNED)
+    monkeypatch.chdir(tmp_path / "here")
+    result = generate("--requirements", "../requirements.txt")
+    assert result.exit_code == 1
+    assert f"is not in {tmp_path / 'here'}, the folder where the image is built" in result.output
+
+
+def test_the_bill_of_materials_lists_what_is_installed_and_what_needs_what() -> None:
+    release = replace(RELEASE, requirement="konverge-operators", base_image=DIGEST)
+    document = json.loads(files_of(release)["sbom.cdx.json"])
+    assert (document["bomFormat"], document["specVersion"], document["version"]) == ("CycloneDX", "1.6", 1)
+    assert re.fullmatch(r"urn:uuid:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", document["serialNumber"])
+    components = {each["name"]: each for each in document["components"]}
+    assert {"konverge", "konverge-operators", "msgspec", "aiohttp", "yarl", "cryptography"} <= set(components)
+    assert "pytest" not in components
+    assert "konverge-cluster" not in components, "an extra that the image does not have"
+    for name, each in components.items():
+        if each["type"] == "library":
+            assert each["version"] == version(name)
+            assert each["purl"] == f"pkg:pypi/{name}@{each['version']}"
+    assert components["python"]["version"] == DIGEST.partition("@")[2]
+    graph = {each["ref"]: each["dependsOn"] for each in document["dependencies"]}
+    refs = {each["bom-ref"] for each in components.values()} | {"operator"}
+    assert {ref for ref, needed in graph.items() for ref in (ref, *needed)} <= refs
+    assert len(refs) == len(components) + 1
+    reached, waiting = set[str](), ["operator"]
+    while waiting:
+        reached.add(waiting[-1])
+        waiting += [ref for ref in graph.get(waiting.pop(), ()) if ref not in reached]
+    assert reached == refs, "nothing is listed that nothing needs"
 
 
 # Invalid values

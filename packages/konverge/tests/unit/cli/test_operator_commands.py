@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -112,7 +113,11 @@ def test_an_operator_limited_to_namespaces_gets_roles_there_only(package: str) -
         operator=load_operator(package), target=package, namespace="things", image="things:1", namespaces=("a", "b")
     )
     documents = list(yaml.safe_load_all(files_of(release)["base/rbac.yaml"]))
-    assert not [one for one in documents if one["kind"].startswith("ClusterRole")]
+    # Reviews, and permissions for paths, exist for the whole cluster only.
+    reviews = {f"{release.name}-{suffix}" for suffix in ("metrics-auth", "metrics-reader", "debug-reader")}
+    assert {one["metadata"]["name"] for one in documents if one["kind"].startswith("ClusterRole")} == reviews
+    insecure = files_of(replace(release, insecure_metrics=True))["base/rbac.yaml"]
+    assert "ClusterRole" not in insecure
     assert {one["metadata"]["namespace"] for one in documents if one["kind"] == "Role"} == {"a", "b", "things"}
 
 

@@ -93,7 +93,7 @@ def test_an_invalid_namespace_is_refused(flag: str, text: str) -> None:
         assert "is not a valid namespace name: use lower-case letters" in line
 
 
-@pytest.mark.parametrize("flag", ["--metrics-port", "--webhook-port"])
+@pytest.mark.parametrize("flag", ["--metrics-port", "--probe-port", "--webhook-port"])
 @pytest.mark.parametrize("text", ["-1", "65536", "http", "80.5", "", "tcp://10.0.0.1:8080", "9" * 5000])
 def test_an_invalid_port_is_refused(flag: str, text: str) -> None:
     assert len(list(refusals(flag, text))) >= 1
@@ -160,7 +160,19 @@ def test_help_names_the_variable_of_every_option() -> None:
     for parameter in run_command.params:
         if parameter.envvar:
             assert str(parameter.envvar) in "".join(printed.split())
-    assert sum(parameter.envvar is not None for parameter in run_command.params) == 16
+    assert sum(parameter.envvar is not None for parameter in run_command.params) == 18
+
+
+def test_the_same_port_for_metrics_and_probes_is_refused() -> None:
+    result = run("--metrics-port", "18080", "--probe-port", "18080")
+    assert result.exit_code == 2
+    assert "--probe-port (env var: 'KONVERGE_PROBE_PORT') are both 18080" in result.output
+
+
+def test_probes_on_a_port_of_their_own_need_metrics() -> None:
+    result = run("--metrics-port", "0", "--probe-port", "18080")
+    assert result.exit_code == 2
+    assert "--probe-port (env var: 'KONVERGE_PROBE_PORT') needs --metrics-port" in result.output
 
 
 # konverge why
@@ -233,8 +245,33 @@ def test_another_server_is_not_mistaken_for_an_operator(response: bytes) -> None
     with answering(response) as (address, _):
         result = why("WebApp", "shop/web", "--address", address)
     assert result.exit_code == 1
-    line = f"Error: the server at {address} is not a konverge operator (--address is that of its metrics)\n"
-    assert result.output == line
+    why_not = "(--address is that of its metrics; a protected one needs --token-file)"
+    assert result.output == f"Error: the server at {address} is not a konverge operator {why_not}\n"
+
+
+@pytest.mark.parametrize("host", ["operator.example", "10.0.0.1", "0.0.0.0", "[2001:db8::1]"])
+def test_a_token_is_sent_to_a_loopback_address_only(host: str) -> None:
+    Path("token").write_text("secret")
+    result = why("WebApp", "--address", f"{host}:8443", "--token-file", "token")
+    assert result.exit_code == 2
+    assert f"a token is sent to a loopback address only, not to {host} (use kubectl port-forward)" in result.output
+
+
+@pytest.mark.parametrize("content", ["", "\n", "a b", "a\r\nHost: x", "ä"])
+def test_a_file_without_a_token_is_refused(content: str) -> None:
+    Path("token").write_text(content)
+    result = why("WebApp", "--address", "127.0.0.1:8443", "--token-file", "token")
+    assert result.exit_code == 2
+    assert "--token-file has no token in it" in result.output
+
+
+def test_a_token_is_not_sent_without_tls() -> None:
+    Path("token").write_text("secret")
+    with answering(b"HTTP/1.1 200 OK\r\n\r\n{}") as (address, requests):
+        result = why("WebApp", "--address", address, "--token-file", "token")
+    assert result.exit_code == 1
+    assert f"{address} does not serve HTTPS" in result.output
+    assert b"secret" not in requests[0]
 
 
 def test_an_error_of_the_operator_is_reported_in_one_line() -> None:

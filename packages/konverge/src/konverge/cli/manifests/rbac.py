@@ -1,7 +1,8 @@
 """RBAC: the service account of the operator and its least privileges.
 
 The permissions that the controllers declare are granted where the operator works: by a ClusterRole, or by a Role in
-each of its namespaces. Its lease and the Secret with its certificate are granted by name, in its own namespace.
+each of its namespaces. Its lease and the Secret with its certificate are granted by name, in its own namespace. Who
+may read metrics and debug is decided by the API server: the operator may ask, and two ClusterRoles grant it to others.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ def rbac_objects(release: Release) -> list[Unstructured]:
     objects = [account, *_controller_roles(release), *_own_roles(release)]
     if release.operator.webhooks:
         objects += _webhook_roles(release)
+    if not release.insecure_metrics:
+        objects += _metrics_roles(release)
     return objects
 
 
@@ -73,6 +76,24 @@ def _webhook_roles(release: Release) -> list[Unstructured]:
         for (group, plural), resource_names in names.items()
     ]
     return _role_and_binding(release, "ClusterRole", f"{release.name}-webhooks", rules)
+
+
+def _metrics_roles(release: Release) -> list[Unstructured]:
+    """Return the role that access reviews need, and roles of readers, to be bound to Prometheus and to developers."""
+    reviews = [
+        {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
+        {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
+    ]
+    return [
+        *_role_and_binding(release, "ClusterRole", f"{release.name}-metrics-auth", reviews),
+        _reader_role(release, "metrics-reader", "/metrics"),
+        _reader_role(release, "debug-reader", "/debug/why", "/debug/why/*"),
+    ]
+
+
+def _reader_role(release: Release, suffix: str, *paths: str) -> Unstructured:
+    rules = [{"nonResourceURLs": list(paths), "verbs": ["get"]}]
+    return release.new_object("ClusterRole", f"{release.name}-{suffix}", api=_API, cluster=True, rules=rules)
 
 
 def _role_and_binding(

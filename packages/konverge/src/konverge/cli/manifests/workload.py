@@ -7,10 +7,11 @@ from typing import Any
 from konverge.cli.manifests.release import Release
 from konverge.objects import AnyObject, Unstructured
 
-__all__ = ["namespace_of", "workload_of"]
+__all__ = ["METRICS_PORT", "PROBE_PORT", "WEBHOOK_PORT", "namespace_of", "workload_of"]
 
-_METRICS_PORT = 8080
-_WEBHOOK_PORT = 9443
+METRICS_PORT = 8443
+PROBE_PORT = 8081
+WEBHOOK_PORT = 9443
 _USER = 65532
 _GRACE = 20
 
@@ -19,13 +20,13 @@ def namespace_of(release: Release) -> AnyObject:
     """Return the namespace of the operator, which admits restricted pods only."""
     namespace = release.new_object("Namespace", release.namespace, cluster=True)
     levels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
-    namespace.metadata["labels"] = {**release.labels, **levels}
+    namespace.metadata["labels"] = {**release.shared_labels, **levels}
     return namespace
 
 
 def workload_of(release: Release) -> list[AnyObject]:
     """Return the Deployment, its Services and its disruption budget."""
-    selector = {"app.kubernetes.io/name": release.name}
+    selector = release.selector
     # An unhealthy pod provides nothing worth protecting, so it must not block draining its node.
     budget = {"minAvailable": 1, "selector": {"matchLabels": selector}, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
     objects: list[AnyObject] = [
@@ -33,7 +34,7 @@ def workload_of(release: Release) -> list[AnyObject]:
         release.new_object(
             "Service",
             f"{release.name}-metrics",
-            spec={"selector": selector, "ports": [{"name": "metrics", "port": _METRICS_PORT, "targetPort": "metrics"}]},
+            spec={"selector": selector, "ports": [{"name": "metrics", "port": METRICS_PORT, "targetPort": "metrics"}]},
         ),
     ]
     if release.replicas > 1:
@@ -53,7 +54,7 @@ def _deployment(release: Release, selector: dict[str, str]) -> Unstructured:
     pod = {
         "serviceAccountName": release.name,
         "automountServiceAccountToken": True,
-        # Otherwise any Service named konverge-metrics in the namespace would set KONVERGE_METRICS_PORT.
+        # Otherwise any Service named konverge-metrics in the namespace would set KONVERGEMETRICS_PORT.
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": _GRACE + 10,
         "securityContext": {
@@ -89,9 +90,9 @@ def _spread_constraint(selector: dict[str, str]) -> dict[str, Any]:
 
 
 def _container(release: Release) -> dict[str, Any]:
-    ports = [{"name": "metrics", "containerPort": _METRICS_PORT}]
+    ports = [{"name": "metrics", "containerPort": METRICS_PORT}, {"name": "probes", "containerPort": PROBE_PORT}]
     if release.operator.webhooks:
-        ports.append({"name": "webhooks", "containerPort": _WEBHOOK_PORT})
+        ports.append({"name": "webhooks", "containerPort": WEBHOOK_PORT})
     return {
         "name": "operator",
         "image": release.image,
@@ -111,11 +112,15 @@ def _container(release: Release) -> dict[str, Any]:
 
 
 def _arguments(release: Release) -> list[str]:
-    arguments = ["run", release.target, "--leader-elect", f"--metrics-port={_METRICS_PORT}", f"--grace={_GRACE}"]
-    arguments.append("--log-format=json")
+    arguments = ["run", release.target, "--leader-elect", f"--metrics-port={METRICS_PORT}"]
+    arguments += [f"--probe-port={PROBE_PORT}", f"--grace={_GRACE}", "--log-format=json"]
+    if release.insecure_metrics:
+        arguments.append("--insecure-metrics")
+    if release.name != release.operator.name:
+        arguments.append(f"--installation={release.name}")
     arguments += [f"--namespace={namespace}" for namespace in release.namespaces]
     if release.operator.webhooks:
-        arguments.append(f"--webhook-port={_WEBHOOK_PORT}")
+        arguments.append(f"--webhook-port={WEBHOOK_PORT}")
     return arguments
 
 
@@ -125,4 +130,4 @@ def _from_pod(name: str, path: str) -> dict[str, Any]:
 
 
 def _probe(path: str, **seconds: int) -> dict[str, Any]:
-    return {"httpGet": {"path": path, "port": "metrics"}, **seconds}
+    return {"httpGet": {"path": path, "port": "probes"}, **seconds}
