@@ -58,9 +58,11 @@ class ServingCertificate(Protocol):
 
     def context(self) -> ssl.SSLContext:
         """Return the TLS context with the certificate."""
+        ...
 
     def refresh(self) -> None:
         """Replace the certificate in the context if it must be; called for each connection."""
+        ...
 
 
 def split_address(address: str) -> tuple[str | None, int]:

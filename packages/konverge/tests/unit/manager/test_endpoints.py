@@ -71,7 +71,7 @@ async def serving(endpoints: Endpoints) -> AsyncGenerator[list[ProbeServer]]:
 
 @pytest.mark.real_time
 async def test_protected_metrics_speak_https_and_need_a_token_and_probes_do_not() -> None:
-    async with serving(Endpoints(":0", probes="127.0.0.1:0")) as (main, probes):
+    async with serving(Endpoints("0.0.0.0:0", probes="127.0.0.1:0")) as (main, probes):
         for path in ("/metrics", "/debug/why"):
             assert (await get(main.port, path, tls=anything())).status == 401
             with pytest.raises((OSError, ssl.SSLError)):
