@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from konverge.errors import DecodeError
+from konverge.objects import Key
 
 __all__ = ["RecordingSink", "SinkEvent"]
 
@@ -33,6 +34,17 @@ class RecordingSink:
     progressed: list[str] = field(default_factory=list)
     staged: dict[str, Json] | None = None
     max_staged: int = 0
+    restarts: int = 0
+
+    @property
+    def version(self) -> str:
+        return self.swaps[-1] if self.swaps else ""
+
+    def newest(self, count: int) -> list[tuple[Key, int]]:
+        return []
+
+    def restart_history(self) -> None:
+        self.restarts += 1
 
     def begin(self) -> None:
         self.staged = {}

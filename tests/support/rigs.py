@@ -210,14 +210,14 @@ class Rig:
         return (self.now() - begin) / self.scale
 
     def lists(self, since: float = 0.0) -> list[RecordedRequest]:
-        """Return the lists that were started, as streams or in pages."""
+        """Return the full lists that were started, as streams or in pages; a check of the history is none."""
         streams = [
             request for request in self.script.requests(watches(), since=since) if "sendInitialEvents" in request.query
         ]
         pages = [
             request
             for request in self.script.requests(lists("configmaps"), since=since)
-            if "continue" not in request.query
+            if "continue" not in request.query and "resourceVersionMatch" not in request.query
         ]
         return streams + pages
 

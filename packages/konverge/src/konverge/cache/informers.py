@@ -69,7 +69,8 @@ class Informer:
         self._live_since = 0.0
         self.reference_count = 0  # listers that share it; it stops when the last one releases it
         self.begin, self.put, self.remove = self.store.begin, self.store.put, self.store.remove
-        self.progress = self.store.progress
+        self.progress, self.newest = self.store.progress, self.store.newest
+        self.restart_history = self.store.restart_history
         self._reflector = Reflector(
             source_factory(kind, namespace=namespace, metadata_only=bool(options.metadata_only)),
             self,
@@ -101,6 +102,11 @@ class Informer:
     def _is_stale(self) -> bool:
         delivered = parse_version(self.store.version)
         return delivered is not None and delivered < self._live_version
+
+    @property
+    def version(self) -> str:
+        """The version up to which everything is delivered."""
+        return self.store.version
 
     @property
     def is_watching(self) -> bool:

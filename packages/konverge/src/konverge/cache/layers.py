@@ -22,10 +22,6 @@ __all__ = ["Change", "Layers"]
 
 _log = logging.getLogger("konverge.cache")
 
-_MAX_STALE_LISTS = 5
-"""When this many lists in a row are older than the high-water mark, the last of them is accepted: the server's history
-has restarted [2]."""
-
 Entries: TypeAlias = list[Entry]
 Objects: TypeAlias = dict[str, dict[str, Entry]]
 """Entries by namespace and name. This makes the index by namespace free, and needs no key objects."""
@@ -51,7 +47,6 @@ class Layers:
         self._removals = Removals()
         self._ordered = ordered
         self._high_water_mark = -1
-        self._stale_lists = 0
         self.version = ""  # up to which everything is delivered, as text
         self.indexes = Indexes(kind.kind, self.list_visible)
 
@@ -141,6 +136,15 @@ class Layers:
         """Start a list, and discard one that was not finished."""
         self._staged = {}
         self.indexes.begin(first=not self._delivered)
+
+    def restart_history(self) -> None:
+        """Forget all versions: those of the next list are of another history, and may be lower [2]."""
+        self._high_water_mark = -1
+        self._clear_overlay()
+
+    def known_entry(self, key: Key) -> Entry | None:
+        """Return the delivered entry of a key for a list that has it too, unless versions have another meaning now."""
+        return self.get_delivered(key) if self._high_water_mark >= 0 or not self._ordered else None
 
     def stage(self, key: Key, entry: Entry | None) -> None:
         """Stage an object of a list, or its removal."""
@@ -279,18 +283,9 @@ class Layers:
         number = parse_version(version)
         if number is None:
             self._disable_ordering()
-        if not self._ordered or number is None or number >= self._high_water_mark:
-            self._stale_lists = 0
-            return
-        self._stale_lists += 1
-        if self._stale_lists < _MAX_STALE_LISTS:
+        if self._ordered and number is not None and number < self._high_water_mark:
             text = f"list at version {version} is older than version {self.version}, which is already delivered"
             raise Expired(text, verb="list", kind=self._kind.kind)
-        facts = {"kind": str(self._kind), "version": version, "delivered": self.version}
-        _log.warning("list older than the cache accepted: server history restarted", extra=facts)
-        self._stale_lists = 0
-        self._high_water_mark = -1
-        self._clear_overlay()
 
     def _disable_ordering(self) -> None:
         """Compare versions only for equality from now on: they are not numbers [4]."""

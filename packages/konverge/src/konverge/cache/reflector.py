@@ -15,6 +15,7 @@ from random import Random, getrandbits
 from typing import TypeVar
 
 from konverge.cache.backoff import RequestBackoff, Stagger
+from konverge.cache.history import HistoryCheck
 from konverge.cache.idle_timeout import IdleTimeout
 from konverge.cache.options import ReflectorOptions
 from konverge.cache.reflector_stats import ReflectorState, ReflectorStats
@@ -42,6 +43,10 @@ _MAX_IDLE_LEVEL = 3
 """Watches of idle level 1 end before the idle timeout; each further level halves their length."""
 
 
+_SILENT_PART = 1 / 8
+"""A watch without data is a reason to check the history if it lasted for this part of the idle timeout."""
+
+
 class Reflector:
     """Lists and watches one collection until cancelled.
 
@@ -51,6 +56,8 @@ class Reflector:
       was open is missing from the next list;
     - an idle stream is detected within `ReflectorOptions.idle_timeout` and opened again, from the last version;
     - `run` continues whatever the server sends and whatever the sink raises; it ends only when cancelled;
+    - a list that is older than what was delivered is never delivered, unless the server's history restarted, as found
+      out by `konverge.cache.history`; then everything is listed again, also if the watch seems to work;
     - while requests fail, there is at most one request per second, after a minute one in four seconds (the pages of one
       list count as one request), and none before the server's Retry-After;
     - `stats` reports at any time what the reflector does and its current error.
@@ -76,6 +83,7 @@ class Reflector:
         self._stagger = stagger or Stagger()
         self._random = random or Random(getrandbits(64))
         self._list_watch = ListWatchState(selection, kind=kind)
+        self._history = HistoryCheck(source, sink, selection)
         self._backoff = RequestBackoff(self._options, self._random)
         self._now: Callable[[], float] = float  # returns 0 until there is an event loop
         self._error: KonvergeError | None = None
@@ -143,6 +151,9 @@ class Reflector:
             self._enter(ReflectorState.STOPPED)
 
     async def _send_next(self) -> None:
+        if self._history.is_pending:
+            await self._check_history()
+            return
         request = self._list_watch.next_request(timeout=self._watch_timeout())
         next_page = isinstance(request, List) and request.options.continue_
         if self._reconnecting or not next_page:
@@ -159,6 +170,22 @@ class Reflector:
             _log.exception("unexpected error in reflector", extra={"kind": self._kind})
             self._list_watch.relist()
             self._record_failure(KonvergeError(f"watch {self._kind}: {type(error).__name__}: {error}"))
+
+    async def _check_history(self) -> None:
+        """Find out whether the server's history restarted; if so, list again whatever its version is."""
+        await self._wait_to_send()
+        try:
+            restarted = await self._with_timeout(self._history.check(), "list", self._options.idle_timeout)
+        except (ServerError, TransportError, TooManyRequests) as error:
+            self._record_failure(error)
+        except KonvergeError:
+            self._history.reset()  # the server cannot be asked; the next list or watch shows why
+        else:
+            if restarted:
+                facts = {"kind": self._kind, "version": self._sink.version}
+                _log.warning("server history restarted: listing again", extra=facts)
+                self._sink.restart_history()
+                self._list_watch.relist()
 
     # Delays
 
@@ -189,9 +216,13 @@ class Reflector:
     def _adjusting_idle_level(self) -> Iterator[None]:
         """Adjust the idle level by whether the stream delivered events and, if not, by whether it reached its end."""
         events, bookmarks, ended = self._events, self._bookmarks, self._ended_streams
+        opened, is_watch = self._now(), self._list_watch.stage is Stage.WATCH
         try:
             yield
         finally:
+            is_silent = is_watch and (self._events, self._bookmarks) == (events, bookmarks)
+            if is_silent and self._now() - opened >= self._options.idle_timeout * _SILENT_PART:
+                self._history.start()
             if self._events > events:
                 self._idle_level = 0
             elif self._bookmarks > bookmarks or self._ended_streams > ended:
@@ -311,7 +342,11 @@ class Reflector:
             self._events += 1
 
     async def _swap(self, synced: Synced) -> None:
-        await self._sink.swap(synced.resource_version)
+        try:
+            await self._sink.swap(synced.resource_version)
+        except Expired:
+            self._history.start()
+            raise
         self._synced = True
 
     # Ends and failures

@@ -14,11 +14,26 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from konverge.objects import Key
+
 __all__ = ["Sink"]
 
 
 class Sink(Protocol):
     """Receives the changes of one collection from one reflector, in order."""
+
+    @property
+    def version(self) -> str:
+        """The version up to which everything is delivered; "" before the first list."""
+        ...
+
+    def newest(self, count: int) -> list[tuple[Key, int]]:
+        """Return the delivered objects with the highest versions, and these versions."""
+        ...
+
+    def restart_history(self) -> None:
+        """Accept the next list even if it is older than what is delivered: the server's history restarted."""
+        ...
 
     def begin(self) -> None:
         """Start a new list: discard what is staged, keep what is delivered."""

@@ -19,8 +19,9 @@ class Source(Protocol):
     Each call is one request; the reflector decides when to retry. Both methods raise the ApiError of an error response,
     and TransportError when there is no response.
 
-    A source with the attribute `can_stall = False` has streams that never stall: they end, or they continue. The
-    reflector applies no idle timeout to them.
+    A source may have a method `get(key)`, which returns one object as JSON: a reflector reads objects live to find out
+    whether the server's history restarted. A source with the attribute `can_stall = False` has streams that never
+    stall: they end, or they continue. The reflector applies no idle timeout to them.
     """
 
     async def list(self, options: ListOptions) -> bytes:

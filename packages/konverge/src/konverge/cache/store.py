@@ -10,8 +10,8 @@ Versions
  2. Stale states are ignored: a state is accepted only if it is newer than the one delivered for its key or, if there is
     none, newer than the removal of its key and than the last list and bookmark (an older one belongs to an object that
     was deleted since). A removal is accepted unless a newer state is delivered. A list older than the high-water mark
-    is rejected with `Expired`, so that it is requested again. Only when several lists in a row are older does the store
-    conclude that the server's history has restarted.
+    is rejected with `Expired`, so that it is requested again, however often it is repeated. Only `restart_history` lets
+    the next list start anew: see `konverge.cache.history`.
  3. For each key a reader sees the pending write, if there is one, else what is delivered. A reader never sees an object
     that this process deleted.
  4. If a version is not a number, versions compare only for equality, and there is no overlay.
@@ -44,6 +44,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Hashable
 from dataclasses import dataclass
+from heapq import nlargest
 from typing import Any, TypeAlias
 
 from konverge.cache.compression import Compressor
@@ -114,7 +115,7 @@ class Store:
         """
         layers = self._layers
         if layers.list_started:
-            entry = self._decoder.decode(raw, layers.get_delivered)
+            entry = self._decoder.decode(raw, layers.known_entry)
             layers.stage(entry.key, entry)
         else:
             entry = self._decoder.decode(raw)
@@ -152,6 +153,15 @@ class Store:
         """Record that everything up to this version has been delivered."""
         number = parse_version(resource_version)
         self._layers.complete(resource_version if number is None else number)
+
+    def restart_history(self) -> None:
+        """Accept the next list even if it is older: the server's history restarted. Own writes are forgotten."""
+        self._layers.restart_history()
+
+    def newest(self, count: int) -> list[tuple[Key, int]]:
+        """Return the delivered objects with the highest versions, and these versions."""
+        numbered = [(entry.key, entry.version) for entry in self.delivered() if isinstance(entry.version, int)]
+        return nlargest(count, numbered, key=lambda each: each[1])
 
     # Own writes
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from konverge.client.caller import Caller, RequestInfo
-from konverge.objects import Kind
-from konverge.wire import ListOptions, Query, Request, Response, WatchOptions, collection_path
+from konverge.objects import Key, Kind
+from konverge.wire import ListOptions, Query, Request, Response, WatchOptions, collection_path, object_path
 
 __all__ = ["Collection"]
 
@@ -36,6 +37,7 @@ class Collection:
         self._caller = caller.without_retries()
         self.can_stall: bool = getattr(caller.transport, "can_stall", True)
         self._path = collection_path(kind, namespace)
+        self._resource = kind
         self._kind = kind.kind
         self._namespace = namespace
         self._metadata_only = metadata_only
@@ -51,6 +53,11 @@ class Collection:
         """Open a watch; the caller closes the response."""
         headers = {"accept": _METADATA if self._metadata_only else _FULL}
         return await self._caller.stream(self._request(options.query(), headers, stream=True), self._info("watch"))
+
+    async def get(self, key: Key) -> bytes:
+        """Read one object; return the body."""
+        request = replace(self._request((), {"accept": _FULL}), path=object_path(self._resource, key))
+        return await self._caller.call(request, RequestInfo("get", self._kind, str(key)))
 
     def _info(self, verb: str) -> RequestInfo:
         return RequestInfo(verb, self._kind, self._namespace)
