@@ -72,14 +72,8 @@ class Load:
 
     async def prepare(self) -> None:
         """Create the tables, as soon as there is a leader."""
-        async with asyncio.timeout(120):
-            while True:
-                with suppress(*_ERRORS):
-                    async with await self.login.connect(self.host) as connection:
-                        for statement in TABLES:
-                            await connection.execute(statement)
-                        return
-                await asyncio.sleep(0.2)
+        for statement in TABLES:
+            await self._rows(statement)
 
     @asynccontextmanager
     async def running(self, clients: int = 4) -> AsyncGenerator[None]:
@@ -107,12 +101,27 @@ class Load:
 
     async def missing(self) -> list[tuple[int, int]]:
         """Return the acknowledged writes that the database lacks."""
-        async with await self.login.connect(self.host) as connection:
-            rows = await (await connection.execute("SELECT client, number FROM writes")).fetchall()
-        found = {(int(client), int(number)) for client, number in rows}
-        assert found <= self.attempted, "the database has rows that nobody wrote"
+        rows = await self._rows("SELECT client, number FROM writes")
+        return self.missing_from({(int(client), int(number)) for client, number in rows})
+
+    async def _rows(self, query: LiteralString) -> list[tuple[Any, ...]]:
+        """Execute a statement as soon as there is a leader; return its rows."""
+        async with asyncio.timeout(120):
+            while True:
+                with suppress(*_ERRORS):
+                    async with await self.login.connect(self.host) as connection:
+                        cursor = await connection.execute(query)
+                        return await cursor.fetchall() if cursor.description else []
+                await asyncio.sleep(0.2)
+
+    def missing_from(self, rows: set[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return the acknowledged writes that are not among the rows of a database.
+
+        Raises: AssertionError when there are rows that nobody wrote.
+        """
+        assert rows <= self.attempted, "the database has rows that nobody wrote"
         written = [(one.client, one.number) for one in self.acknowledged]
-        return [one for one in written if one not in found]
+        return [one for one in written if one not in rows]
 
     async def _write(self, client: int) -> None:
         numbers = iter(range(1_000_000_000))
@@ -129,10 +138,15 @@ class Load:
             self.attempted.add((client, number))
             started = time.monotonic()
             await _limited(connection, "INSERT INTO writes VALUES (%s, %s)", client, number)
-            if not any("synchronous replication" in text for text in warnings):
+            if is_acknowledged(warnings):
                 self.acknowledged.append(Write(client, number, started, time.monotonic()))
             warnings.clear()
             await asyncio.sleep(0.005)
+
+
+def is_acknowledged(warnings: list[str]) -> bool:
+    """Report whether a commit with these warnings is acknowledged: not if it did not wait for a replica."""
+    return not any("synchronous replication" in text for text in warnings)
 
 
 @dataclass
@@ -180,7 +194,7 @@ class Prober:
 
     async def _probe(self, member: str) -> None:
         while True:
-            with suppress(*_ERRORS):
+            with suppress(*_ERRORS, KeyError):  # the last one: a member that does not exist now
                 async with await self.login.connect(self.hosts()[member]) as connection:
                     while True:
                         await self._write(connection, member)

@@ -151,6 +151,51 @@ async def test_the_primary_is_lost(cluster: TestCluster) -> None:
         assert await world.write()
 
 
+async def lose_claim(world: World, member: str) -> None:
+    """Delete the claim of a member at once, while its pod uses it."""
+    claim = f"data-{member}"
+    await world.client.delete(PersistentVolumeClaim, claim, namespace="default")
+    change = {"metadata": {"finalizers": None}}
+    await world.client.patch(PersistentVolumeClaim, claim, change, namespace="default")
+
+
+async def test_a_replica_whose_claim_is_lost_is_created_again_with_a_new_one(cluster: TestCluster) -> None:
+    async with running(cluster) as world:
+        await world.create(replicas=3)
+        assert await world.write()
+        before = await world.client.get(Pod, f"{NAME}-1", namespace="default")
+        await lose_claim(world, f"{NAME}-1")
+        await world.settle()
+        assert (await world.status()).phase is Phase.READY
+        after = await world.client.get(Pod, f"{NAME}-1", namespace="default")
+        assert after.uid != before.uid
+        assert f"data-{NAME}-1" in await names(world, PersistentVolumeClaim)
+        assert f"MemberReplaced: {NAME}-1 is created again with a new claim, as its own is lost" in await world.events()
+        assert await world.write()
+
+
+async def test_after_the_claim_of_the_primary_is_lost_another_member_leads(cluster: TestCluster) -> None:
+    async with running(cluster) as world:
+        await world.create(replicas=2)
+        assert await world.write()
+        await lose_claim(world, f"{NAME}-0")
+        await world.settle()
+        status = await world.status()
+        assert (status.phase, status.primary) == (Phase.READY, f"{NAME}-1")
+        assert sum(world.engine.initializations.values()) == 1
+        assert await world.write()
+
+
+async def test_the_lost_claim_of_an_only_member_is_never_initialised_again(cluster: TestCluster) -> None:
+    async with running(cluster) as world:
+        await world.create()
+        await lose_claim(world, f"{NAME}-0")
+        await asyncio.sleep(300)
+        status = await world.status()
+        assert (status.phase, status.primary) == (Phase.DEGRADED, "")
+        assert sum(world.engine.initializations.values()) == 1
+
+
 async def test_hibernation_and_resumption_start_all_members_together(cluster: TestCluster) -> None:
     async with running(cluster) as world:
         await world.create(replicas=3)

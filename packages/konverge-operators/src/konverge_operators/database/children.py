@@ -10,7 +10,7 @@ from konverge.k8s.core.v1 import ConfigMap, Service, ServiceAccount
 from konverge.k8s.networking.v1 import NetworkPolicy
 from konverge.k8s.policy.v1 import PodDisruptionBudget
 from konverge.k8s.rbac.v1 import Role, RoleBinding
-from konverge.objects import AnyObject, to_wire
+from konverge.objects import AnyObject, Kind, Unstructured, to_wire
 from konverge_operators.database.api import Database
 from konverge_operators.database.engine import MemberTemplate
 from konverge_operators.database.names import (
@@ -25,19 +25,24 @@ from konverge_operators.database.names import (
 )
 from konverge_operators.manifests import Json, child, disruption_budget, pod_spec
 
-__all__ = ["KINDS", "base_objects", "pod_template", "revision_of", "stateful_set"]
+__all__ = ["KINDS", "POD_MONITOR", "base_objects", "pod_template", "revision_of", "stateful_set"]
 
 KINDS = (StatefulSet, ConfigMap, Service, ServiceAccount, Role, RoleBinding, PodDisruptionBudget, NetworkPolicy)
+POD_MONITOR = Kind("monitoring.coreos.com", "v1", "PodMonitor", "podmonitors")
 _REQUESTS = {"cpu": "250m", "memory": "512Mi"}
 
 
-def base_objects(database: Database, template: MemberTemplate) -> list[AnyObject]:
-    """Return all children but the StatefulSet: they exist before the members."""
+def base_objects(database: Database, template: MemberTemplate, *, pod_monitors: bool = False) -> list[AnyObject]:
+    """Return all children but the StatefulSet: they exist before the members.
+
+    `pod_monitors` is whether the Prometheus operator is installed. Without it the headless Service is annotated: a
+    change of that, unlike one of the pods, restarts nothing.
+    """
     name, labels = database.name, labels_of(database)
     objects: list[AnyObject] = [
         child(ConfigMap, engine_config(database), labels, data=template.config),
         child(ServiceAccount, name, labels, automountServiceAccountToken=False),
-        *_services(database, template),
+        *_services(database, template, {} if pod_monitors else _scrape_annotations(template)),
         child(PodDisruptionBudget, name, labels, spec=disruption_budget(selector_of(database))),
         child(NetworkPolicy, name, labels, spec=_network_policy(database, template)),
     ]
@@ -46,6 +51,8 @@ def base_objects(database: Database, template: MemberTemplate) -> list[AnyObject
         subject = {"kind": "ServiceAccount", "name": name, "namespace": database.namespace}
         objects.append(child(Role, name, labels, rules=template.role_rules))
         objects.append(child(RoleBinding, name, labels, roleRef=role, subjects=[subject]))
+    if template.metrics_port and pod_monitors:
+        objects.append(_pod_monitor(database, template))
     return objects
 
 
@@ -122,21 +129,42 @@ def _scheduling(database: Database) -> Json:
     return found
 
 
-def _services(database: Database, template: MemberTemplate) -> list[Service]:
+def _services(database: Database, template: MemberTemplate, annotations: dict[str, str]) -> list[Service]:
     labels, selected = labels_of(database), selector_of(database)
     ports = [{"name": "database", "port": template.port, "targetPort": template.port}]
     headless = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": selected, "ports": ports}
     primary = {"selector": {**selected, **template.primary_labels}, "ports": ports}
     replicas = {"selector": {**selected, **template.replica_labels}, "ports": ports}
     return [
-        child(Service, database.name, labels, spec=headless),
+        child(Service, database.name, labels, annotations, spec=headless),
         child(Service, read_write_service(database), labels, spec=primary),
         child(Service, read_only_service(database), labels, spec=replicas),
     ]
 
 
+def _metrics_port(template: MemberTemplate) -> int:
+    ports = {one["name"]: int(one["containerPort"]) for one in template.container["ports"]}
+    return ports[template.metrics_port]
+
+
+def _scrape_annotations(template: MemberTemplate) -> dict[str, str]:
+    if not template.metrics_port:
+        return {}
+    return {"prometheus.io/scrape": "true", "prometheus.io/port": str(_metrics_port(template))}
+
+
+def _pod_monitor(database: Database, template: MemberTemplate) -> Unstructured:
+    endpoint = {"port": template.metrics_port, "path": "/metrics"}
+    spec = {"selector": {"matchLabels": selector_of(database)}, "podMetricsEndpoints": [endpoint]}
+    metadata = {"name": database.name, "labels": labels_of(database)}
+    return Unstructured(apiVersion=POD_MONITOR.api_version, kind=POD_MONITOR.kind, metadata=metadata, spec=spec)
+
+
 def _network_policy(database: Database, template: MemberTemplate) -> Json:
-    """Return a policy: clients of the namespace reach the database, members and the operator also their other ports."""
+    """Return a policy: clients of the namespace reach the database, members and the operator also their other ports.
+
+    Prometheus reaches the metrics, from whatever namespace it is in.
+    """
     members = {"podSelector": {"matchLabels": selector_of(database)}}
     operator = {"namespaceSelector": {}, "podSelector": {"matchLabels": {"app.kubernetes.io/name": OPERATOR}}}
     ports = [{"port": port} for port in (template.port, *template.member_ports)]
@@ -144,6 +172,9 @@ def _network_policy(database: Database, template: MemberTemplate) -> Json:
         {"from": [{"podSelector": {}}], "ports": ports[:1]},
         {"from": [members, operator], "ports": ports},
     ]
+    if template.metrics_port:
+        prometheus = {"namespaceSelector": {}, "podSelector": {"matchLabels": {"app.kubernetes.io/name": "prometheus"}}}
+        ingress.append({"from": [prometheus], "ports": [{"port": _metrics_port(template)}]})
     return {
         "podSelector": {"matchLabels": selector_of(database)},
         "policyTypes": ["Ingress"],

@@ -114,6 +114,8 @@ class MemberTemplate:
     data_path: str = "/var/lib/database"
     member_ports: tuple[int, ...] = ()
     """Further ports that members and the operator reach, such as a REST API."""
+    metrics_port: str = ""
+    """The name of the container's port whose /metrics Prometheus scrapes; "" if there is none."""
     volumes: list[Json] = field(default_factory=list)
     init_containers: list[Json] = field(default_factory=list)
     """Steps before the container, with the same mounts of `data` and `config`."""
@@ -246,6 +248,14 @@ class Engine(Protocol):
 
     def connection(self, database: Database, host: str, login: Login) -> dict[str, str]:
         """Return the content of the application's Secret: the keys of servicebinding.io."""
+        ...
+
+    def member_changed(self, before: Pod, after: Pod) -> bool:
+        """Report whether a member has written something new about itself into its pod.
+
+        The reconciler sees changes of labels, conditions and containers by itself. It must leave out what changes all
+        the time: a reconcile follows.
+        """
         ...
 
     # Members

@@ -10,7 +10,7 @@ from konverge.k8s.core.v1 import PersistentVolumeClaim, Pod
 from konverge.objects import Quantity
 from konverge_operators.database.api import Database
 from konverge_operators.database.engine import Member, ObservedMembers
-from konverge_operators.database.names import REVISION, ordinal_of, pod_name
+from konverge_operators.database.names import REVISION, claim_name, ordinal_of, pod_name
 
 __all__ = ["Facts", "capacity_of", "is_pod_ready"]
 
@@ -21,6 +21,7 @@ class Facts:
 
     `revision` is that of the desired pod template. `violation` is a mistake in the spec, `missing` are Secrets that
     should exist, `unreachable` says why the engine could not be observed, `expansion_error` why claims cannot grow.
+    `lost_claims` are the members that run on a claim that does not exist any more.
     """
 
     database: Database
@@ -34,6 +35,7 @@ class Facts:
     missing: tuple[str, ...] = ()
     unreachable: str = ""
     expansion_error: str = ""
+    lost_claims: tuple[str, ...] = ()
 
     @property
     def initialized(self) -> bool:
@@ -101,6 +103,13 @@ class Facts:
         """The claims of members that are smaller than the spec says."""
         wanted = Quantity(str(self.database.spec.storage_size))
         return tuple(one for one in self.claims if capacity_of(one) < wanted and self.is_used(one))
+
+    def has_claim(self, pod: Pod) -> bool:
+        """Report whether the claim that a pod was created with is known; one that is newer is another one."""
+        name = claim_name(self.database, ordinal_of(pod.name))
+        found = next((one for one in self.claims if one.name == name), None)
+        created, since = pod.metadata.creation_timestamp, found.metadata.creation_timestamp if found else None
+        return found is not None and (created is None or since is None or since <= created)
 
     def is_used(self, claim: PersistentVolumeClaim) -> bool:
         """Report whether a claim belongs to a member that runs; one that is left from scaling in grows when needed."""

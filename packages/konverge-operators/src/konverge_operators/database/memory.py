@@ -118,6 +118,7 @@ class InMemoryEngine:
             container=container,
             port=5432,
             config={"name": database.name},
+            metrics_port="database",
             role_rules=[rule],
             primary_labels={_ROLE: "primary"},
             replica_labels={_ROLE: "replica"},
@@ -132,6 +133,9 @@ class InMemoryEngine:
         uri = f"memory://{login.username}:{login.password}@{host}:5432/{name}"
         fixed = {"type": "memory", "host": host, "port": "5432", "database": name, "uri": uri}
         return {**fixed, "username": login.username, "password": login.password}
+
+    def member_changed(self, before: Pod, after: Pod) -> bool:  # noqa: ARG002
+        return False  # its members write nothing
 
     # Requests
 

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from konverge import Key, controller_for
-from konverge.cache import CacheOptions
+from konverge.cache import CacheOptions, Event
 from konverge.k8s.apps.v1 import StatefulSet
-from konverge.k8s.core.v1 import PersistentVolumeClaim, Pod, Secret
+from konverge.k8s.core.v1 import PersistentVolumeClaim, Pod, Secret, Service
 from konverge.k8s.storage.v1 import StorageClass
 from konverge.manager import Operator
 from konverge.objects import Resource
-from konverge.triggers import field_changed, labels_changed, to_keys
+from konverge.triggers import Predicate, field_changed, labels_changed, to_keys
+from konverge_operators.database.admission import warning_webhook
 from konverge_operators.database.api import Database
-from konverge_operators.database.children import KINDS
+from konverge_operators.database.children import KINDS, POD_MONITOR
 from konverge_operators.database.engine import Engine
 from konverge_operators.database.names import MANAGED_BY, OPERATOR
 from konverge_operators.database.postgresql.engine import PostgreSQL
@@ -29,7 +30,7 @@ _POD_CHANGED = (
     | field_changed(".status.conditions")
     | field_changed(".status.containerStatuses")
     | field_changed(".metadata.deletionTimestamp")
-)  # members write annotations of their pods all the time
+)
 
 
 def new_operator(engines: Sequence[Engine], reconciler: DatabaseReconciler | None = None) -> Operator:
@@ -38,21 +39,38 @@ def new_operator(engines: Sequence[Engine], reconciler: DatabaseReconciler | Non
     builder = controller_for(Database)
     for kind in KINDS:
         builder.owns(kind)
-    builder.watches(Pod, to_keys(_database_of, Pod), predicate=_POD_CHANGED, options=_MANAGED)
+    builder.owns(POD_MONITOR, options=CacheOptions(optional=True))
+    changed = _POD_CHANGED | _member_changed(engines)
+    builder.watches(Pod, to_keys(_database_of, Pod), predicate=changed, options=_MANAGED)
     builder.watches(PersistentVolumeClaim, to_keys(_database_of, PersistentVolumeClaim), options=_MANAGED)
     builder.needs(Database, "patch").needs(Secret, "get", "create", "patch", "delete").needs(Pod, "delete")
-    builder.needs(PersistentVolumeClaim, "patch", "delete").needs(StorageClass, "get").needs(StatefulSet, "list")
+    builder.needs(PersistentVolumeClaim, "patch", "delete").needs(StorageClass, "get")
+    builder.needs(StatefulSet, "get", "list").needs(Service, "get")
     for engine in engines:
         for needed, verbs, subresource in engine.operator_permissions:
             builder.needs(needed, *verbs, subresource=subresource)
-    samples = Path(__file__).parent / "samples"
+    folder = Path(__file__).parent
     return Operator(
         name=OPERATOR,
         controllers=(builder.build(reconciler),),
-        samples=(samples / "database.yaml",),
+        webhooks=(warning_webhook(engines),),
+        samples=(folder / "samples" / "database.yaml",),
+        monitoring=(folder / "alerts" / "database-operator.yaml", folder / "dashboards" / "database-operator.json"),
         images=(local_images,),
         metrics=reconciler.collectors,
     )
+
+
+def _member_changed(engines: Sequence[Engine]) -> Predicate:
+    """Return a predicate for what members write into their pods: they do so all the time, it rarely matters."""
+
+    def test(event: Event) -> bool:
+        if event.old is None or event.new is None:
+            return True
+        before, after = event.old.read(Pod), event.new.read(Pod)
+        return any(engine.member_changed(before, after) for engine in engines)
+
+    return Predicate(test, "member_changed")
 
 
 def _database_of(obj: Resource) -> list[Key]:

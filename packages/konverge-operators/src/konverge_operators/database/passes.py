@@ -16,14 +16,20 @@ from konverge.k8s.apps.v1 import StatefulSet
 from konverge.k8s.core.v1 import PersistentVolumeClaim, Pod
 from konverge.objects import now
 from konverge_operators.database.api import Database
-from konverge_operators.database.children import base_objects, pod_template, revision_of, stateful_set
+from konverge_operators.database.children import POD_MONITOR, base_objects, pod_template, revision_of, stateful_set
 from konverge_operators.database.credentials import create_credentials, missing_secrets
 from konverge_operators.database.engine import Engine, EngineError, ObservedMembers, Target
 from konverge_operators.database.facts import Facts
 from konverge_operators.database.names import ordinal_of, secrets_of, selector_of
 from konverge_operators.database.rotation import rotate_password
 from konverge_operators.database.steps import Replace, Restart, ScaleTo, Step, SwitchOver, next_step
-from konverge_operators.database.storage import expand_claims, find_expansion_error, is_template_stale, template_size
+from konverge_operators.database.storage import (
+    expand_claims,
+    find_expansion_error,
+    find_lost_claims,
+    is_template_stale,
+    template_size,
+)
 from konverge_operators.database.switchovers import switch_over
 from konverge_operators.database.versions import find_violation, resolve_version
 
@@ -77,6 +83,7 @@ class Pass:
             claims=tuple(claims),
             missing=missing,
         )
+        self.facts = replace(self.facts, lost_claims=await find_lost_claims(self.facts, ctx))
         await self._observe_members()
 
     async def _observe_members(self) -> None:
@@ -90,7 +97,7 @@ class Pass:
         """Apply the children and take the next step."""
         ctx, engine = self._ctx, self._engine
         template = engine.render(self.database, self.version, self.target.secrets)
-        for desired in base_objects(self.database, template):
+        for desired in base_objects(self.database, template, pod_monitors=ctx.is_served(POD_MONITOR)):
             await ctx.apply(desired)
         if await self._expand():
             return
@@ -142,7 +149,7 @@ class Pass:
         ctx, engine = self._ctx, self._engine
         if isinstance(step, Replace):
             await ctx.delete(step.pod)
-            ctx.event("MemberReplaced", f"{step.pod.name} is created again from the new template", action="Update")
+            ctx.event("MemberReplaced", f"{step.pod.name} is created again {step.reason}", action="Update")
         elif isinstance(step, Restart):
             await engine.restart(self.target, step.member)
             ctx.event("MemberRestarted", f"{step.member} restarts for its parameters", action="Update")

@@ -14,6 +14,7 @@ from konverge.workflow import DerivedPhase, PhaseMetrics
 from konverge_operators.database.api import Database, Phase
 from konverge_operators.database.deletion import remove
 from konverge_operators.database.engine import Engine, EngineError
+from konverge_operators.database.foreign import ForeignFields
 from konverge_operators.database.passes import Pass
 from konverge_operators.database.phases import derive_phase, phases
 from konverge_operators.database.status import report_primary, set_status
@@ -33,6 +34,7 @@ class DatabaseReconciler(Reconciler[Database]):
     def __init__(self, engines: Engines) -> None:
         self._engines = engines
         self.metrics = PhaseMetrics("database")
+        self._foreign = ForeignFields()
         self.failovers = Counter("database_failovers", "Failovers of all databases", registry=None)
 
     @property
@@ -43,6 +45,7 @@ class DatabaseReconciler(Reconciler[Database]):
         current = Pass(database, ctx, self._engines[database.spec.engine])
         try:
             await current.run()
+            await self._foreign.report(current.database, ctx)
         except (EngineError, ApiError, OSError) as error:
             if not isinstance(error, Conflict):
                 await _report_error(current.database, ctx, error)
@@ -66,6 +69,7 @@ class DatabaseReconciler(Reconciler[Database]):
 
     def gone(self, key: Key) -> None:
         self.metrics.forget(key)
+        self._foreign.forget(key)
 
     def _report(self, database: Database, ctx: Context, derived: DerivedPhase[Phase], primary: str) -> None:
         """Record a change of the phase, and a failover that has ended."""

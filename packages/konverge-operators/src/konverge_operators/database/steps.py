@@ -33,9 +33,10 @@ class ScaleTo:
 
 @dataclass(frozen=True)
 class Replace:
-    """Delete an outdated pod; the StatefulSet creates it again."""
+    """Delete an outdated pod, or one whose claim is lost; the StatefulSet creates it again."""
 
     pod: Pod
+    reason: str = "from the new template"
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,8 @@ def next_step(facts: Facts) -> Step:
         return Wait("the StatefulSet is being updated")
     if broken := [pod for pod in facts.stale if not is_pod_ready(pod)]:
         return Replace(broken[-1])
+    if broken := [pod for pod in facts.pods if pod.name in facts.lost_claims and pod.name != facts.primary]:
+        return Replace(broken[-1], "with a new claim, as its own is lost")
     if not facts.initialized:
         return Wait(f"{pod_name(facts.database, 0)} initialises the database")
     return _shrink_unhealthy(facts) or _wait(facts) or _update(facts) or _restart(facts) or _scale(facts)

@@ -1,9 +1,13 @@
-"""Growing storage: the claims first, then the StatefulSet, whose claim template cannot be changed in place.
+"""Claims of members: growing them, and finding out that one is lost.
+
+To grow, the claims come first, then the StatefulSet, whose claim template cannot be changed in place.
 
 The StatefulSet is deleted alone and created again with the new size. Its pods stay, and the new one adopts them.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from konverge import Context, NotFound
 from konverge.k8s.apps.v1 import StatefulSet
@@ -12,8 +16,9 @@ from konverge.k8s.storage.v1 import StorageClass
 from konverge.objects import Quantity
 from konverge_operators.database.api import Database
 from konverge_operators.database.facts import Facts
+from konverge_operators.database.names import selector_of
 
-__all__ = ["expand_claims", "find_expansion_error", "is_template_stale", "template_size"]
+__all__ = ["expand_claims", "find_expansion_error", "find_lost_claims", "is_template_stale", "template_size"]
 
 
 def template_size(database: Database, existing: StatefulSet | None) -> str:
@@ -42,6 +47,17 @@ async def find_expansion_error(facts: Facts, ctx: Context) -> str:
         if not found.allow_volume_expansion:
             return f"the storage class {name} does not allow expansion"
     return ""
+
+
+async def find_lost_claims(facts: Facts, ctx: Context) -> tuple[str, ...]:
+    """Return the members that run on a claim that does not exist any more: the server decides, a cache may be late."""
+    pods = [pod for pod in facts.pods if pod.metadata.deletion_timestamp is None and not facts.has_claim(pod)]
+    if not pods:
+        return ()
+    labels = ",".join(f"{name}={value}" for name, value in selector_of(facts.database).items())
+    claims = await ctx.client.list(PersistentVolumeClaim, namespace=facts.database.namespace, labels=labels)
+    current = replace(facts, claims=tuple(claims))
+    return tuple(pod.name for pod in pods if not current.has_claim(pod))
 
 
 async def expand_claims(facts: Facts, ctx: Context) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import secrets as randomness
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 from urllib.parse import quote
 
 from konverge import NotFound
@@ -39,18 +39,13 @@ from konverge_operators.database.postgresql.configuration import (
     Configuration,
 )
 from konverge_operators.database.postgresql.logins import alternate_of, create_login, invalidate_login
-from konverge_operators.database.postgresql.members import DATA, PATRONI_PORT, POSTGRES_PORT, container
+from konverge_operators.database.postgresql.members import DATA, PATRONI_PORT, POSTGRES_PORT, PSQL, container
 from konverge_operators.database.postgresql.permissions import CONFIG_MAPS, rules
-from konverge_operators.database.postgresql.states import Store, observed_members
+from konverge_operators.database.postgresql.states import Store, member_state, observed_members
 from konverge_operators.database.postgresql.versions import MAJORS, image
 from konverge_operators.manifests import child
 
 __all__ = ["PostgreSQL"]
-
-_PSQL: Final = (
-    'PGPASSWORD="$PATRONI_SUPERUSER_PASSWORD" exec psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1'
-    f' --host="$POD_IP" --port={POSTGRES_PORT} --username={SUPERUSER} --dbname=postgres'
-)
 
 
 class PostgreSQL:
@@ -76,6 +71,7 @@ class PostgreSQL:
             config_path=DIRECTORY,
             data_path=DATA,
             member_ports=(PATRONI_PORT,),
+            metrics_port="patroni",
             role_rules=rules(database.name),
             primary_labels={ROLE_LABEL: "primary"},
             replica_labels={ROLE_LABEL: "replica"},
@@ -101,6 +97,9 @@ class PostgreSQL:
             "database": database.spec.database,
             "uri": f"postgresql://{user}:{password}@{host}:{POSTGRES_PORT}/{name}",
         }
+
+    def member_changed(self, before: Pod, after: Pod) -> bool:
+        return member_state(before) != member_state(after)
 
     # Members
 
@@ -179,7 +178,7 @@ async def _run_sql(target: Target, script: str) -> None:
     leader = (await _store(target)).leader
     if not leader:
         raise EngineError(f"{target.name} has no primary to change logins on")
-    await _execute(target, leader, ["sh", "-c", _PSQL], script.encode())
+    await _execute(target, leader, ["sh", "-c", PSQL], script.encode())
 
 
 async def _execute(target: Target, member: str, command: Sequence[str], stdin: bytes | None = None) -> None:

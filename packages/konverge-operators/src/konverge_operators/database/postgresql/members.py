@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from konverge_operators.database.engine import SecretNames
-from konverge_operators.database.postgresql.configuration import CONFIGURATION_FILE, DIRECTORY
+from konverge_operators.database.postgresql.configuration import CONFIGURATION_FILE, DIRECTORY, SUPERUSER
 from konverge_operators.manifests import Json
 
-__all__ = ["DATA", "PATRONI_PORT", "POSTGRES_PORT", "container"]
+__all__ = ["DATA", "PATRONI_PORT", "POSTGRES_PORT", "PSQL", "container"]
 
 POSTGRES_PORT: Final = 5432
 PATRONI_PORT: Final = 8008
@@ -16,12 +16,24 @@ PATRONI_PORT: Final = 8008
 DATA: Final = "/var/lib/postgresql/data"
 """Where the claim is mounted; the database is in a directory below it, as a new volume may not be empty."""
 
+PSQL: Final = (
+    'PGPASSWORD="$PATRONI_SUPERUSER_PASSWORD" PGCONNECT_TIMEOUT=3 psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1'
+    f' --host="$POD_IP" --port={POSTGRES_PORT} --username={SUPERUSER} --dbname=postgres'
+)
+"""The command that connects as the superuser, for a shell in the container."""
+
+_SERVES: Final = (
+    "SELECT NOT pg_is_in_recovery() OR EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming')"
+)
+
 
 def container(image: str, secrets: SecretNames) -> Json:
     """Return the container of a member, without what the reconciler adds.
 
     A listener is bound to the address of the pod, never to all addresses: process nodes share the loopback interface.
-    The liveness probe fails when Patroni is stuck, not when PostgreSQL is down, which is Patroni's to repair.
+    The liveness probe fails when Patroni is stuck, not when PostgreSQL is down, which is Patroni's to repair. The
+    readiness probe asks PostgreSQL: Patroni's own answer is no while a primary without the API server goes on in
+    failsafe mode, and the Service would lead nowhere.
     """
     return {
         "image": image,
@@ -50,7 +62,12 @@ def container(image: str, secrets: SecretNames) -> Json:
         ],
         "startupProbe": _probe("/liveness", period=1, failures=300),
         "livenessProbe": _probe("/liveness", period=10, failures=6),
-        "readinessProbe": _probe("/readiness", period=2, failures=2),
+        "readinessProbe": {
+            "exec": {"command": ["sh", "-c", f'test "$({PSQL} --tuples-only --no-align --command="{_SERVES}")" = t']},
+            "periodSeconds": 2,
+            "timeoutSeconds": 5,
+            "failureThreshold": 2,
+        },
     }
 
 

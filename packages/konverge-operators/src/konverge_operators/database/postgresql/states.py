@@ -15,9 +15,10 @@ from konverge.k8s.core.v1 import ConfigMap, Pod
 from konverge_operators.database.engine import Member, ObservedMembers, Role
 from konverge_operators.database.postgresql.configuration import ROLE_LABEL
 
-__all__ = ["Store", "observed_members"]
+__all__ = ["Store", "member_state", "observed_members"]
 
 _STATUS: Final = "status"
+_POSITIONS: Final = frozenset({"xlog_location", "replay_lsn", "receive_lsn"})
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,11 @@ def observed_members(pods: Sequence[Pod], store: Store, settings: Mapping[str, A
         config_current=store.settings is None or store.settings == settings,
         switchover_pending=store.switchover_pending,
     )
+
+
+def member_state(pod: Pod) -> dict[str, Any]:
+    """Return what a member has written about itself, without its position, which every write moves."""
+    return {key: value for key, value in _status(pod).items() if key not in _POSITIONS}
 
 
 def _member(pod: Pod, store: Store) -> Member:
