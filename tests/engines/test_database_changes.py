@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from konverge.k8s.core.v1 import Pod, Secret
+from konverge.k8s.core.v1 import Pod
 from konverge_operators.database.api import Phase
 from konverge_operators.database.names import ROTATE_PASSWORD, SWITCHOVER
 from running_databases import NAME, RunningDatabase, running_database
@@ -58,15 +58,14 @@ async def test_sixteen_serves_rotates_its_password_and_hibernates() -> None:
         await database.connect()
         assert await versions_of(database) == {"16.14"}
         async with database.clients():
-            before = (await database.client.get(Secret, f"{NAME}-app")).data
             await database.annotate(ROTATE_PASSWORD, "1")
-            await database.client.wait_for(
-                Secret, f"{NAME}-app", lambda one: isinstance(one, Secret) and one.data != before, timeout=60
-            )
+            await database.wait(lambda one: one.status.rotation.request == "1")
             await database.load.progress()  # with the old login, which stays valid for a while
         await database.edit(hibernate=True)
         await database.wait(lambda one: one.status.phase is Phase.HIBERNATED)
         await database.edit(hibernate=False)
         await database.wait_for_members(2)
+        old = database.load.login
         await database.reconnect()
+        assert database.load.login.user != old.user
         assert await database.load.missing() == []

@@ -83,7 +83,7 @@ class RunningDatabase:
         try:
             found = await self.client.wait_for(Database, NAME, holds, timeout=LIMIT)
         except TimeoutError as error:
-            raise AssertionError(f"not reached: {(await self.get()).status}") from error
+            raise AssertionError(f"not reached: {await self._description()}") from error
         assert found is not None
         return found
 
@@ -95,6 +95,16 @@ class RunningDatabase:
             return status.phase is Phase.READY and status.ready_replicas == len(status.members) == count
 
         return await self.wait(complete)
+
+    async def _description(self) -> str:
+        """Return what is known of the database and its members, for a failed test."""
+        status = (await self.get()).status
+        lines = [f"{status.phase}: {status.message}; last error: {status.last_error}"]
+        for pod in await self.client.list(Pod):
+            lines.append(f"{pod.name} {pod.metadata.labels} {pod.metadata.annotations.get('status')}")
+            run = self.cluster.process_pod(pod.name).containers["database"].state.restarts
+            lines += self.cluster.log(pod.name, "database", run).splitlines()[-10:]
+        return "\n".join(lines)
 
     # The clients
 

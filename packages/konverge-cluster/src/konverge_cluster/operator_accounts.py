@@ -13,7 +13,7 @@ from konverge.cli.manifests.release import Release
 from konverge.client import Client
 from konverge.manager import Operator
 from konverge.objects import Unstructured
-from konverge.wire.messages import BufferedResponse, Request, Response, Transport
+from konverge.wire.messages import BufferedResponse, Request, Response, Transport, WebSocket, WebSocketTransport
 from konverge_cluster.api.authorization import AUTHENTICATED, UserInfo
 
 __all__ = ["NAMESPACE", "AccountTransport", "account_user", "create_account"]
@@ -57,7 +57,16 @@ class AccountTransport:
 
     async def send(self, request: Request) -> Response:
         """Send a request, and look at its response if it was denied."""
-        response = await self._inner.send(request)
+        return await self._checked(await self._inner.send(request))
+
+    async def open_websocket(self, request: Request, protocols: tuple[str, ...]) -> WebSocket | Response:
+        """Open a WebSocket, for a command in a container, and look at the response if it was denied."""
+        if not isinstance(self._inner, WebSocketTransport):
+            raise TypeError(f"{type(self._inner).__name__} cannot open WebSockets")
+        opened = await self._inner.open_websocket(request, protocols)
+        return opened if isinstance(opened, WebSocket) else await self._checked(opened)
+
+    async def _checked(self, response: Response) -> Response:
         if response.status != 403:
             return response
         async with response:

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from databases import database
+from konverge.cli.manifests import Release, files_of
 from konverge.manager import LeaderElection
 from konverge_cluster.operator_accounts import NAMESPACE
 from konverge_cluster.testing import TestCluster
@@ -97,3 +98,13 @@ def test_the_dashboard_has_no_overlapping_panels_and_legends_of_existing_labels(
     assert all(x % 8 == y % 8 == 0 and x < 24 for x, y in places)
     for target in TARGETS:
         assert set(re.findall(r"{{(\w+)}}", target["legendFormat"])) <= labels_of_groups(target["expr"])
+
+
+def test_manifests_install_the_rules_and_the_dashboard() -> None:
+    release = Release(
+        operator=new_operator([InMemoryEngine()]), target="konverge_operators.database", namespace="db", image="d:1"
+    )
+    written = {name: text for name, text in files_of(release).items() if name.startswith("monitoring/")}
+    rules = [text for text in written.values() if "kind: PrometheusRule" in text]
+    assert any("DatabaseWithoutPrimary" in text for text in rules)
+    assert any("Primaries of each database" in text for text in written.values())

@@ -17,7 +17,7 @@ DATA: Final = "/var/lib/postgresql/data"
 """Where the claim is mounted; the database is in a directory below it, as a new volume may not be empty."""
 
 PSQL: Final = (
-    'PGPASSWORD="$PATRONI_SUPERUSER_PASSWORD" PGCONNECT_TIMEOUT=3 psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1'
+    'PGPASSWORD="$PATRONI_SUPERUSER_PASSWORD" PGCONNECT_TIMEOUT=3 exec psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1'
     f' --host="$POD_IP" --port={POSTGRES_PORT} --username={SUPERUSER} --dbname=postgres'
 )
 """The command that connects as the superuser, for a shell in the container."""
