@@ -6,7 +6,7 @@ import pytest
 
 from running_databases import NAME, running_database
 
-pytestmark = [pytest.mark.processes, pytest.mark.real_time(limit=400), pytest.mark.plain_loop]
+pytestmark = [pytest.mark.engines, pytest.mark.real_time(limit=400), pytest.mark.plain_loop]
 
 
 async def test_a_database_survives_its_leader_and_scales_in_without_losing_a_write() -> None:
