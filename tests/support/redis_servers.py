@@ -10,6 +10,7 @@ import yaml
 import konverge_operators.redis
 from konverge.objects import from_wire
 from konverge_operators.redis.cache.api import Cache
+from konverge_operators.redis.cluster.api import RedisCluster
 
 SAMPLES = Path(konverge_operators.redis.__file__).parent / "samples"
 
@@ -19,3 +20,10 @@ def cache_sample(file: str = "cache.yaml", **spec: Any) -> Cache:
     document = yaml.safe_load((SAMPLES / file).read_text())
     document["spec"].update(spec)
     return from_wire(Cache, document)
+
+
+def cluster_sample(file: str = "redis-cluster.yaml", **spec: Any) -> RedisCluster:
+    """Return a RedisCluster of the samples, with some fields of its spec changed."""
+    document = yaml.safe_load((SAMPLES / file).read_text())
+    document["spec"].update(spec)
+    return from_wire(RedisCluster, document)

@@ -1,11 +1,16 @@
-"""The operator of Cache, as the commands `konverge run`, `dev` and `manifests` load it."""
+"""The operator of Cache and RedisCluster, as the commands `konverge run`, `dev` and `manifests` load it."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
-from konverge.manager import Operator
+from konverge import Client
+from konverge.manager import OpenShared, Operator
 from konverge_operators.redis.cache.reconciler import CacheReconciler, cache_controller
+from konverge_operators.redis.cluster.reconciler import RedisClusterReconciler, cluster_controller
+from konverge_operators.redis.cluster.redis_engine import RedisEngine
 from konverge_operators.redis.local_images import local_images
 from konverge_operators.redis.servers import OPERATOR
 
@@ -14,15 +19,30 @@ __all__ = ["new_operator", "operator"]
 _SAMPLES = Path(__file__).parent / "samples"
 
 
-def new_operator(caches: CacheReconciler | None = None) -> Operator:
+@asynccontextmanager
+async def open_engine(_client: Client) -> AsyncGenerator[RedisEngine]:
+    """Share the connections to servers between reconciles."""
+    engine = RedisEngine()
+    try:
+        yield engine
+    finally:
+        await engine.close()
+
+
+def new_operator(
+    caches: CacheReconciler | None = None,
+    clusters: RedisClusterReconciler | None = None,
+    engine: OpenShared = open_engine,
+) -> Operator:
     """Return the operator of a new process."""
-    caches = caches or CacheReconciler()
+    caches, clusters = caches or CacheReconciler(), clusters or RedisClusterReconciler()
     return Operator(
         name=OPERATOR,
-        controllers=(cache_controller(caches),),
-        samples=(_SAMPLES / "cache.yaml",),
+        controllers=(cache_controller(caches), cluster_controller(clusters)),
+        samples=(_SAMPLES / "cache.yaml", _SAMPLES / "redis-cluster.yaml"),
         images=(local_images,),
-        metrics=caches.metrics.collectors,
+        metrics=(*caches.metrics.collectors, *clusters.metrics.collectors),
+        shared=(engine,),
     )
 
 

@@ -7,12 +7,14 @@ operator has to observe: which server replied, and with what.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Self, TypeAlias
 
-__all__ = ["Connection", "Reply", "ServerError"]
+__all__ = ["Connection", "Reply", "ServerError", "Word"]
 
+Word: TypeAlias = str | int | bytes
 Reply: TypeAlias = bytes | int | list["Reply"] | None
 
 
@@ -46,13 +48,17 @@ class Connection:
     ) -> None:
         await self.close()
 
-    async def call(self, *words: str | int | bytes) -> Reply:
+    async def call(self, *words: Word) -> Reply:
         """Send one command and return the reply."""
+        return (await self.call_all([words]))[0]
+
+    async def call_all(self, commands: Sequence[Sequence[Word]]) -> list[Reply]:
+        """Send commands at once and return the replies. If one is refused the others still have their effect."""
         async with self._lock:
             try:
                 async with asyncio.timeout(self._timeout):
                     reader, writer = self._streams or await self._open()
-                    return await _exchange(reader, writer, words)
+                    return await _exchange(reader, writer, commands)
             except ServerError:
                 raise
             except EOFError as error:
@@ -74,20 +80,25 @@ class Connection:
         streams = await asyncio.open_connection(self.host, self.port)
         self._streams = streams
         if self._password:
-            await _exchange(*streams, ("AUTH", self._password))
+            await _exchange(*streams, [("AUTH", self._password)])
         return streams
 
 
 async def _exchange(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, words: tuple[str | int | bytes, ...]
-) -> Reply:
-    parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
-    writer.write(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%b\r\n" % (len(part), part) for part in parts))
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, commands: Sequence[Sequence[Word]]
+) -> list[Reply]:
+    writer.write(b"".join(map(_encode, commands)))
     await writer.drain()
-    reply = await _read(reader)
-    if isinstance(reply, ServerError):
-        raise reply
-    return reply
+    replies = [await _read(reader) for _ in commands]
+    for reply in replies:
+        if isinstance(reply, ServerError):
+            raise reply
+    return [reply for reply in replies if not isinstance(reply, ServerError)]
+
+
+def _encode(words: Sequence[Word]) -> bytes:
+    parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+    return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%b\r\n" % (len(part), part) for part in parts)
 
 
 async def _read(reader: asyncio.StreamReader) -> Reply | ServerError:

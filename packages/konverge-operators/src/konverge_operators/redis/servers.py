@@ -17,11 +17,11 @@ def variables(secret: str) -> list[Json]:
     return [{"name": "REDISCLI_AUTH", "valueFrom": password}, {"name": "POD_IP", "valueFrom": address}]
 
 
-def probes() -> Json:
+def probes(*, startup_seconds: int = 60) -> Json:
     """Return the probes of a server: it must answer a command, not only accept connections."""
     ping = {"exec": {"command": ["sh", "-c", 'test "$(redis-cli -h "$POD_IP" ping)" = PONG']}, "timeoutSeconds": 5}
     return {
-        "startupProbe": {**ping, "periodSeconds": 1, "failureThreshold": 60},
+        "startupProbe": {**ping, "periodSeconds": 1, "failureThreshold": startup_seconds},
         "readinessProbe": {**ping, "periodSeconds": 5},
         "livenessProbe": {**ping, "periodSeconds": 10, "failureThreshold": 6},
     }

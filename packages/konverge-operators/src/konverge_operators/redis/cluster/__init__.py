@@ -1,0 +1,1 @@
+"""The kind RedisCluster: shards with replicas and persistence, formed and rebalanced by the operator."""

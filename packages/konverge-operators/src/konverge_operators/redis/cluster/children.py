@@ -1,0 +1,121 @@
+"""The children of a RedisCluster: a StatefulSet for each shard, a Service, a budget, and the connection Secret."""
+
+from __future__ import annotations
+
+from konverge.k8s.apps.v1 import StatefulSet
+from konverge.k8s.core.v1 import Secret, Service
+from konverge.k8s.policy.v1 import PodDisruptionBudget
+from konverge.objects import Quantity
+from konverge_operators.manifests import Json, child, disruption_budget, labels, pod_spec, selector
+from konverge_operators.redis.cluster.api import RedisCluster
+from konverge_operators.redis.servers import OPERATOR, PORT, probes, variables
+
+__all__ = ["COMPONENT", "KINDS", "SHARD", "budget_for", "secret_for", "service_for", "shard_of", "stateful_set_for"]
+
+KINDS = (StatefulSet, Service, PodDisruptionBudget)
+COMPONENT = "shards"
+SHARD = "redis.example.com/shard"
+"""The label of a shard's StatefulSet and pods with its number."""
+
+# A primary that comes back empty would wipe its replicas. Without persistence it comes back as a new node instead.
+_FORGETFUL = 'rm -f /data/nodes.conf; exec redis-server "$@"'
+
+
+def secret_for(cluster: RedisCluster, password: str) -> Secret:
+    """Return the Secret with the connection: the keys of servicebinding.io."""
+    name = cluster.name
+    values = {"type": "redis", "host": name, "port": str(PORT), "username": "default", "database": "0"}
+    uri = f"redis://default:{password}@{name}:{PORT}/0"
+    return child(Secret, name, _labels(cluster), stringData={**values, "password": password, "uri": uri})
+
+
+def service_for(cluster: RedisCluster) -> Service:
+    """Return the headless Service: clients find one server by it, and the others from that server."""
+    ports = [{"name": "redis", "port": PORT, "targetPort": "redis"}]
+    selected = selector(cluster.name, COMPONENT)
+    return child(
+        Service, cluster.name, _labels(cluster), spec={"clusterIP": "None", "selector": selected, "ports": ports}
+    )
+
+
+def budget_for(cluster: RedisCluster) -> PodDisruptionBudget:
+    spec = disruption_budget(selector(cluster.name, COMPONENT))
+    return child(PodDisruptionBudget, cluster.name, _labels(cluster), spec=spec)
+
+
+def stateful_set_for(cluster: RedisCluster, shard: int, replicas: int, annotations: dict[str, str]) -> StatefulSet:
+    """Return the StatefulSet of a shard. Its pods are replaced by the operator, which knows their roles."""
+    selected = {**selector(cluster.name, COMPONENT), SHARD: str(shard)}
+    all_labels = {**_labels(cluster), SHARD: str(shard)}
+    persistence = cluster.spec.persistence
+    pods = pod_spec(_container(cluster), selected, terminationGracePeriodSeconds=60)
+    storage: Json = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": str(persistence.storage.size)}},
+    }
+    if persistence.storage.storage_class_name is not None:
+        storage["storageClassName"] = persistence.storage.storage_class_name
+    spec = {
+        "replicas": replicas,
+        "serviceName": cluster.name,
+        "podManagementPolicy": "Parallel",
+        "updateStrategy": {"type": "OnDelete"},
+        "selector": {"matchLabels": selected},
+        "template": {"metadata": {"labels": all_labels, "annotations": annotations}, "spec": pods},
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": storage}],
+        "persistentVolumeClaimRetentionPolicy": {
+            "whenDeleted": cluster.spec.deletion_policy,
+            "whenScaled": "Retain",
+        },
+    }
+    return child(StatefulSet, f"{cluster.name}-shard-{shard}", all_labels, spec=spec)
+
+
+def shard_of(found: dict[str, str] | None) -> int:
+    """Return the number of the shard in the labels of a StatefulSet or pod; -1 if there is none."""
+    text = (found or {}).get(SHARD, "")
+    return int(text) if text.isdigit() else -1
+
+
+def _labels(cluster: RedisCluster) -> dict[str, str]:
+    return labels(cluster.name, COMPONENT, operator=OPERATOR)
+
+
+def _options(cluster: RedisCluster) -> dict[str, str]:
+    spec, mode = cluster.spec, cluster.spec.persistence.mode
+    options = {
+        "bind": "$(POD_IP)",
+        "requirepass": "$(REDISCLI_AUTH)",
+        "masterauth": "$(REDISCLI_AUTH)",
+        "dir": "/data",
+        "cluster-enabled": "yes",
+        "cluster-config-file": "nodes.conf",
+        "cluster-announce-ip": "$(POD_IP)",
+        "cluster-node-timeout": "5000",
+        "cluster-migration-barrier": "100",
+        "cluster-require-full-coverage": "no",
+        "appendonly": "yes" if mode in ("AOF", "Both") else "no",
+        "appendfsync": spec.persistence.fsync,
+        "save": "900 1 300 10 60 10000" if mode in ("RDB", "Both") else "",
+    }
+    if spec.max_memory is not None:
+        options["maxmemory"] = str(Quantity(str(spec.max_memory)).whole())
+        options["maxmemory-policy"] = spec.max_memory_policy
+    return {**options, **spec.config}
+
+
+def _container(cluster: RedisCluster) -> Json:
+    spec = cluster.spec
+    forgetful = ["sh", "-c", _FORGETFUL, "redis-server"]
+    requests = {"cpu": "100m", "memory": "128Mi", **spec.resources.requests}
+    return {
+        "name": "server",
+        "image": spec.image or f"valkey/valkey:{spec.version}",
+        "command": forgetful if spec.persistence.mode == "None" else ["redis-server"],
+        "args": [word for name, value in _options(cluster).items() for word in (f"--{name}", value)],
+        "env": variables(cluster.name),
+        "ports": [{"name": "redis", "containerPort": PORT}, {"name": "bus", "containerPort": PORT + 10000}],
+        "resources": {"requests": requests, "limits": dict(spec.resources.limits)},
+        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+        **probes(startup_seconds=3600),  # loading the data may take long
+    }

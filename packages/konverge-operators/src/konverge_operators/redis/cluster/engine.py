@@ -1,0 +1,98 @@
+"""What the operator asks of the servers: the seam between its decisions and the protocol of Redis clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
+
+__all__ = ["Engine", "NodeState", "Peer", "Server", "Unreachable"]
+
+
+class Unreachable(Exception):
+    """A server cannot be reached, or refuses a command."""
+
+
+class Server(NamedTuple):
+    """Where a server is reached. Its data belongs to the pod's name, its address to the pod's life."""
+
+    pod: str
+    host: str
+    password: str = ""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """What a node knows of another one."""
+
+    host: str
+    primary: str = ""
+    slots: frozenset[int] = frozenset()
+    failed: bool = False
+
+
+@dataclass(frozen=True)
+class NodeState:
+    """What a node reports about itself. `primary` is the id of the node that it replicates, "" for a primary.
+
+    `migrating` and `importing` are its half-open slots with the other side; `peers` are the other nodes that it knows.
+    """
+
+    id: str
+    epoch: int = 0
+    keys: int = 0
+    memory: int = 0
+    primary: str = ""
+    synced: bool = True
+    persisted: bool = True
+    slots: frozenset[int] = frozenset()
+    migrating: Mapping[int, str] = field(default_factory=dict)
+    importing: Mapping[int, str] = field(default_factory=dict)
+    peers: Mapping[str, Peer] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """The commands of a cluster. Each raises Unreachable, and may have had its effect then."""
+
+    async def state(self, server: Server) -> NodeState:
+        """Return what a node reports about itself."""
+        ...
+
+    async def meet(self, server: Server, other: Server) -> None:
+        """Introduce a node to another one, also to one that it knows by an old address."""
+        ...
+
+    async def add_slots(self, server: Server, slots: Collection[int]) -> None:
+        """Assign slots without an owner to a node."""
+        ...
+
+    async def set_slots(
+        self, server: Server, slots: Collection[int], state: Literal["migrating", "importing", "node"], node: str
+    ) -> None:
+        """Mark slots as moving to or from a node, or record their owner."""
+        ...
+
+    async def close_slots(self, server: Server, slots: Collection[int]) -> None:
+        """Remove the marks of slots that were moving."""
+        ...
+
+    async def migrate(self, server: Server, slots: Collection[int], target: Server) -> None:
+        """Move all keys of slots to another node."""
+        ...
+
+    async def replicate(self, server: Server, primary: str) -> None:
+        """Make a node without slots a replica of a primary."""
+        ...
+
+    async def fail_over(self, server: Server) -> None:
+        """Make a replica the primary of its shard, without loss."""
+        ...
+
+    async def forget(self, server: Server, node: str) -> None:
+        """Remove a node from what another one knows."""
+        ...
+
+    async def reset(self, server: Server) -> None:
+        """Make a node without slots an empty one that knows no others, with a new id."""
+        ...

@@ -1,0 +1,235 @@
+"""The steps of a cluster: each looks at what is observed, does what comes next, and says what is under way.
+
+Rules that hold here:
+
+1. A cluster is formed only of nodes without slots, keys and epoch, whose ids were recorded before, and only once.
+2. No step depends on what an earlier one remembers: progress is read from the nodes. Every step may be repeated.
+3. A node loses its slots only to another node that has them, and is forgotten or reset only without slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from konverge.objects import Quantity
+from konverge_operators.redis.cluster.api import ClusterPhase, RedisCluster
+from konverge_operators.redis.cluster.engine import Engine, Unreachable
+from konverge_operators.redis.cluster.moves import finish_moves, run_moves
+from konverge_operators.redis.cluster.slots import SLOTS, initial_slots, is_balanced, plan_moves
+from konverge_operators.redis.cluster.views import Node, View, is_empty
+
+__all__ = ["Step", "advance", "next_update"]
+
+_MOVE_SECONDS = 20.0
+"""For how long one reconcile moves slots."""
+
+
+class Step(NamedTuple):
+    """What is under way: the phase that it stands for, and a message."""
+
+    phase: ClusterPhase
+    message: str
+
+
+async def advance(cluster: RedisCluster, view: View, engine: Engine) -> Step | None:
+    """Do what comes next; return what is under way, None if the cluster is as desired."""
+    steps: tuple[Callable[[RedisCluster, View, Engine], Awaitable[Step | None]], ...] = (
+        _form,
+        _introduce,
+        _check_coverage,
+        _finish_moves,
+        _attach_replicas,
+        _replace_surplus_primaries,
+        _forget_lost,
+        _rebalance,
+        _retire,
+    )
+    try:
+        for step in steps:
+            found = await step(cluster, view, engine)
+            if found is not None:
+                return found
+    except Unreachable as error:
+        return Step(ClusterPhase.DEGRADED if cluster.status.formed else ClusterPhase.INITIALIZING, str(error))
+    if view.unreachable:
+        return Step(ClusterPhase.DEGRADED, f"no reply from {_names(one.pod for one in view.unreachable)}")
+    if behind := [node.member.pod for node in view.active if not node.state.synced]:
+        return Step(ClusterPhase.DEGRADED, f"{_names(behind)} has no connection to its primary")
+    return None
+
+
+def next_update(view: View) -> tuple[Node, Node | None] | None:
+    """Return the next node with an old template, and for a primary with replicas the one that replaces it first."""
+    for number in range(view.shards):
+        nodes = sorted(view.shard(number), key=lambda node: (not node.state.primary, node.member.pod))
+        for node in nodes:
+            if node.member.outdated:
+                replicas = [one for one in nodes if one.state.primary == node.id]
+                return node, (replicas[0] if replicas else None)
+    return None
+
+
+async def _form(cluster: RedisCluster, view: View, engine: Engine) -> Step | None:
+    """Form a new cluster of empty nodes [1], or take over the one that the nodes are."""
+    status, phase = cluster.status, ClusterPhase.INITIALIZING
+    if status.formed:
+        return None
+    if view.unreachable:
+        return Step(phase, f"waiting for {_names(one.pod for one in view.unreachable)}")
+    ids = sorted(view.by_id)
+    if status.forming != ids:
+        if all(is_empty(node.state) for node in view.nodes):
+            status.forming = ids
+            return Step(phase, "recorded the nodes of the new cluster")
+        if view.is_covered:
+            status.formed = True
+            return None
+        if status.forming and not any(node.state.keys for node in view.nodes):
+            status.forming = ids  # one of them was replaced since
+            return Step(phase, "recorded the nodes of the new cluster")
+        message = (
+            f"{SLOTS - view.covered} slots of an earlier cluster are missing: restore the claims of all its shards"
+        )
+        return Step(ClusterPhase.FAILED, message)
+    await _meet(view, view.nodes, engine)
+    if not all(view.knows_all(node, view.nodes) for node in view.nodes):
+        return Step(phase, "introducing the nodes to each other")
+    for number, slots in enumerate(initial_slots(view.shards)):
+        primary, *replicas = sorted(view.shard(number), key=lambda node: node.member.pod)
+        if free := slots - view.owners.keys():
+            await engine.add_slots(primary.server, free)
+        for replica in replicas:
+            if replica.state.primary != primary.id:
+                await engine.replicate(replica.server, primary.id)
+    status.formed = view.is_covered
+    return Step(phase, "assigning slots") if not status.formed else None
+
+
+async def _meet(view: View, nodes: Sequence[Node], engine: Engine) -> bool:
+    """Introduce nodes to the first one where they do not know each other by their current addresses."""
+    first, met = nodes[0], False
+    for node in nodes[1:]:
+        if not (view.knows_all(first, [node]) and view.knows_all(node, [first])):
+            await engine.meet(first.server, node.server)
+            met = True
+    return met
+
+
+async def _introduce(_cluster: RedisCluster, view: View, engine: Engine) -> Step | None:
+    """Introduce new nodes, and those that came back with another address; refuse one with slots of another cluster."""
+    nodes = sorted(view.active, key=lambda node: (-len(node.state.slots), node.member.pod))
+    if not nodes:
+        return Step(ClusterPhase.SLOTS_UNCOVERED, "no server replies")
+    known = {nodes[0].id, *nodes[0].state.peers}
+    foreign = [one for one in nodes if one.id not in known and one.state.slots and nodes[0].id not in one.state.peers]
+    if foreign:
+        message = f"{_names(one.member.pod for one in foreign)} has slots of another cluster: delete its claim"
+        return Step(ClusterPhase.DEGRADED, message)
+    new = any(one.id not in known for one in nodes)
+    if await _meet(view, nodes, engine) or not all(view.knows_all(node, nodes) for node in nodes):
+        return Step(ClusterPhase.SCALING if new else ClusterPhase.DEGRADED, "introducing nodes")
+    return None
+
+
+async def _check_coverage(_cluster: RedisCluster, view: View, _engine: Engine) -> Step | None:
+    """Wait while slots have no owner that replies: the servers elect a replica, or the data is missing."""
+    if view.is_covered:
+        return None
+    missing = SLOTS - view.covered
+    replicated = {node.state.primary for node in view.nodes if node.state.synced or node.state.keys}
+    waiting = sum(len(slots) for id_, slots in view.owned.items() if id_ not in view.by_id and id_ in replicated)
+    if waiting == missing:
+        return Step(ClusterPhase.FAILING_OVER, f"the primary of {missing} slots does not reply")
+    return Step(ClusterPhase.SLOTS_UNCOVERED, f"{missing} slots have no server that replies")
+
+
+async def _finish_moves(cluster: RedisCluster, view: View, engine: Engine) -> Step | None:
+    found = await finish_moves(engine, view, at_a_time=cluster.spec.rebalance.max_concurrent)
+    return Step(ClusterPhase.REBALANCING, f"finishing the moves of {found} slots") if found else None
+
+
+async def _attach_replicas(_cluster: RedisCluster, view: View, engine: Engine) -> Step | None:
+    """Make every node of a shard a replica of its primary, those with slots aside."""
+    attached = []
+    for number in range(view.shards):
+        primary = view.primary_of(number)
+        others = [one for one in view.shard(number) if one is not primary and one.id not in view.owned]
+        for node in others if primary is not None else ():
+            if primary is not None and node.state.primary != primary.id:
+                await engine.replicate(node.server, primary.id)
+                attached.append(node.member.pod)
+    return Step(ClusterPhase.SCALING, f"attaching {_names(attached)}") if attached else None
+
+
+async def _replace_surplus_primaries(_cluster: RedisCluster, view: View, engine: Engine) -> Step | None:
+    """Make another member of a shard its primary, if the primary is a pod that goes."""
+    replaced = []
+    for number in range(view.shards):
+        primary = view.primary_of(number)
+        if primary is not None and primary.member.surplus:
+            replicas = [one for one in view.shard(number) if one.state.primary == primary.id and one.state.synced]
+            replaced += [primary.member.pod]
+            for replica in [one for one in replicas if not one.member.surplus][:1]:
+                await engine.fail_over(replica.server)
+    return Step(ClusterPhase.SCALING, f"replacing {_names(replaced)} as primary") if replaced else None
+
+
+async def _forget_lost(_cluster: RedisCluster, view: View, engine: Engine) -> Step | None:
+    """Forget nodes that no member is any more, once all members reply and those nodes have no slots."""
+    if view.unreachable:
+        return None
+    lost = {id_ for node in view.active for id_ in node.state.peers} - view.by_id.keys() - view.owned.keys()
+    lost -= {node.state.primary for node in view.active}  # a replica is attached elsewhere, or reset, before
+    for node in view.active:
+        for id_ in sorted(lost & node.state.peers.keys()):
+            await engine.forget(node.server, id_)
+    return Step(ClusterPhase.SCALING, f"forgetting {len(lost)} lost nodes") if lost else None
+
+
+async def _rebalance(cluster: RedisCluster, view: View, engine: Engine) -> Step | None:
+    """Move slots from removed shards, and between the others where they differ too much."""
+    status, options = cluster.status.rebalance, cluster.spec.rebalance
+    primaries = [view.primary_of(number) for number in range(view.shards)]
+    keep = [node.id for node in primaries if node is not None]
+    if len(keep) < view.shards:
+        return None  # a shard without primary is reported by its members
+    draining = any(view.owned.keys() - set(keep))
+    if not draining and (not options.auto or is_balanced(view.owned, keep, threshold=options.threshold)):
+        status.planned = status.moved = 0
+        return None
+    if draining and (refusal := _refuse_drain(cluster, view)):
+        return Step(ClusterPhase.FAILED, refusal)
+    moves = plan_moves(view.owned, keep)
+    status.planned = len(moves)
+    done = await run_moves(engine, view, moves, at_a_time=options.max_concurrent, seconds=_MOVE_SECONDS)
+    status.planned, status.moved = len(moves) - done, status.moved + done
+    phase = ClusterPhase.SCALING if draining else ClusterPhase.REBALANCING
+    return Step(phase, f"{status.planned} slots are left to move")
+
+
+def _refuse_drain(cluster: RedisCluster, view: View) -> str:
+    """Return why the remaining shards cannot hold the data of all; "" if they can, or if there is no limit."""
+    if cluster.spec.max_memory is None:
+        return ""
+    room = Quantity(str(cluster.spec.max_memory)).whole() * view.shards
+    used = sum(view.by_id[id_].state.memory for id_ in view.owned if id_ in view.by_id)
+    return f"{view.shards} shards with maxMemory have room for {room} bytes, and {used} are used" if used > room else ""
+
+
+async def _retire(_cluster: RedisCluster, view: View, engine: Engine) -> Step | None:
+    """Forget and reset the nodes of removed shards, replicas first; they have no slots any more [3]."""
+    retired = [node for node in view.active if node.shard >= view.shards]
+    retired.sort(key=lambda node: (not node.state.primary, node.member.pod))
+    staying = [node for node in view.active if node.shard < view.shards]
+    for node in retired:
+        for other in staying:
+            if node.id in other.state.peers:
+                await engine.forget(other.server, node.id)
+        await engine.reset(node.server)
+    return Step(ClusterPhase.SCALING, f"removing {_names(node.member.pod for node in retired)}") if retired else None
+
+
+def _names(names: Iterable[str]) -> str:
+    found = sorted(names)
+    return ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")

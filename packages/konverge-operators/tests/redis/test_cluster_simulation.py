@@ -1,0 +1,150 @@
+"""A RedisCluster on servers in memory, under seeded faults: lost responses, crashes in mid-move, new addresses.
+
+Each round is one reconcile: it observes the servers and does one step. A crash ends it anywhere, with what the status
+would have said. The servers go on between the rounds: clients write, addresses change, replicas are elected.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from dataclasses import replace
+
+import pytest
+
+from konverge.testing import run_in_virtual_time
+from konverge_operators.redis.cluster.api import RedisCluster, RedisClusterSpec
+from konverge_operators.redis.cluster.engine import Server
+from konverge_operators.redis.cluster.reconciler import kept_replicas
+from konverge_operators.redis.cluster.reports import record
+from konverge_operators.redis.cluster.slots import SLOTS
+from konverge_operators.redis.cluster.steps import Step, advance
+from konverge_operators.redis.cluster.views import Member, expected_members, observe
+from redis_engine import Crash, MemoryEngine, check_owners
+
+
+class World:
+    """The pods, servers and clients of one cluster."""
+
+    def __init__(self, seed: int) -> None:
+        self.engine = MemoryEngine(seed)
+        self.random = self.engine.random
+        self.cluster = RedisCluster.new("store", RedisClusterSpec(shards=3, replicas_per_shard=1))
+        self.sets: dict[int, int] = {}
+        self.acknowledged: set[tuple[int, str]] = set()
+        self._addresses = 0
+
+    def pods(self) -> list[str]:
+        return [f"store-shard-{shard}-{number}" for shard, count in self.sets.items() for number in range(count)]
+
+    def start_pods(self) -> None:
+        """Start the servers of pods that do not run, at new addresses, and stop those whose pods are gone."""
+        for pod in self.pods():
+            is_down = pod not in self.engine.nodes or not self.engine.nodes[pod].host
+            if is_down and (self.engine.faults == 0 or self.random.random() < 0.6):
+                self._addresses += 1
+                self.engine.start(pod, f"10.0.0.{self._addresses}")
+        for pod, node in self.engine.nodes.items():
+            if pod not in self.pods():
+                node.host = ""
+
+    def members(self) -> list[Member]:
+        spec = self.cluster.spec
+        expected = expected_members(
+            "store", shards=spec.shards, per_shard=1 + spec.replicas_per_shard, existing=self.sets
+        )
+        hosts = {node.pod: node.host for node in self.engine.running()}
+        return [replace(one, server=Server(one.pod, hosts[one.pod]) if one.pod in hosts else None) for one in expected]
+
+    async def reconcile(self) -> Step | None:
+        """Reconcile once; a crash loses the status and the StatefulSets of this round."""
+        cluster = copy.deepcopy(self.cluster)
+        view = await observe(self.members(), self.engine, shards=cluster.spec.shards)
+        step = await advance(cluster, view, self.engine)
+        record(cluster, view, step)
+        self.sets = kept_replicas(cluster, view, self.sets)
+        self.cluster.status = cluster.status
+        return step
+
+    def write(self) -> None:
+        for _ in range(20):
+            slot = self.random.randrange(SLOTS)
+            key = f"key-{slot}-{self.random.randrange(1000)}"
+            if self.engine.write(slot, key):
+                self.acknowledged.add((slot, key))
+
+    def disturb(self) -> None:
+        """Let something happen to the servers, or change the spec."""
+        running = [node.pod for node in self.engine.running()]
+        event = self.random.randrange(10)
+        if event == 0 and running:
+            self.engine.stop(self.random.choice(running))
+        elif event == 1:
+            for pod in running:
+                self.engine.stop(pod)
+        elif event == 2:
+            self.cluster.spec.shards = self.random.randrange(3, 7)
+        elif event == 3:
+            self.cluster.spec.replicas_per_shard = self.random.randrange(1, 3)
+        elif event == 6:
+            self.engine.elect()
+        elif event == 5 and self.cluster.status.formed:
+            replicas = [node.pod for node in self.engine.running() if node.primary]
+            if replicas:
+                self.engine.lose_data(self.random.choice(replicas))
+
+    def check(self) -> None:
+        check_owners(self.engine)
+        lost = [one for one in self.acknowledged if one[1] not in self._keys_of(one[0])]
+        assert not lost, f"{len(lost)} acknowledged keys are lost, such as {lost[0]}"
+        assert self.engine.formed == 1
+
+    def _keys_of(self, slot: int) -> frozenset[str]:
+        owner = self.engine.owner(slot)
+        return owner.keys.get(slot, frozenset()) if owner is not None else frozenset()
+
+
+async def live(seed: int) -> None:
+    world = World(seed)
+    world.engine.faults, world.engine.crashes = 0.05, 0.02
+    for number in range(60):
+        if number % 12 == 0:
+            world.engine.lift_bans()  # after a minute
+        if world.random.random() < 0.3:
+            world.disturb()
+        await one_round(world)
+    world.engine.faults = world.engine.crashes = 0.0
+    calm = 0
+    for number in range(100):
+        if number % 12 == 0:
+            world.engine.lift_bans()
+        calm = calm + 1 if await one_round(world) is None else 0
+        if calm == 3:
+            break
+    assert calm == 3, world.cluster.status
+    world.check()
+    assert world.cluster.status.slots.assigned == SLOTS
+    assert set(world.sets) == set(range(world.cluster.spec.shards))
+
+
+async def one_round(world: World) -> Step | None:
+    step: Step | None = None
+    try:
+        step = await world.reconcile()
+    except Crash:
+        step = None
+    world.start_pods()
+    world.write()
+    await asyncio.sleep(5)
+    return step
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_every_slot_has_one_owner_and_no_acknowledged_key_is_lost(seed: int) -> None:
+    run_in_virtual_time(live(seed), debug=False)
+
+
+@pytest.mark.campaigns
+@pytest.mark.parametrize("seed", range(50, 1050))
+def test_a_thousand_seeds(seed: int) -> None:
+    run_in_virtual_time(live(seed), debug=False)

@@ -1,0 +1,297 @@
+"""A Redis cluster in memory: nodes with slots, keys, epochs and gossip, for the engine protocol of the operator.
+
+It is as unhelpful as real servers: a node knows others by addresses that may be old, a command may fail before or after
+its effect, and what was forgotten comes back when the ban of a node ends while others still know it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Literal
+
+from konverge_operators.redis.cluster.engine import NodeState, Peer, Server, Unreachable
+from konverge_operators.redis.cluster.slots import SLOTS
+
+
+class Crash(BaseException):
+    """The process of the operator ends in the middle of a command."""
+
+
+@dataclass
+class FakeNode:
+    """One server, which belongs to a pod name. `host` is "" while it does not run."""
+
+    pod: str
+    id: str
+    host: str = ""
+    epoch: int = 0
+    primary: str = ""
+    slots: frozenset[int] = frozenset()
+    keys: dict[int, frozenset[str]] = field(default_factory=dict)  # replaced, never changed: replicas share it
+    migrating: dict[int, str] = field(default_factory=dict)
+    importing: dict[int, str] = field(default_factory=dict)
+    known: dict[str, Peer] = field(default_factory=dict)
+    banned: set[str] = field(default_factory=set)
+
+
+class MemoryEngine:
+    """The engine; `faults` is the probability that a command fails, `crashes` that the operator dies in it."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.nodes: dict[str, FakeNode] = {}
+        self.faults = 0.0
+        self.crashes = 0.0
+        self.formed = 0
+        self._ids = 0
+
+    # What happens to servers
+
+    def start(self, pod: str, host: str) -> None:
+        """Start a server at an address, with the data of its pod."""
+        node = self.nodes.setdefault(pod, self._new_node(pod))
+        node.host = host
+        self.gossip()
+
+    def stop(self, pod: str) -> None:
+        self.nodes[pod].host = ""
+
+    def lose_data(self, pod: str) -> None:
+        """Replace the claim of a pod: its server starts again as an empty node."""
+        host = self.nodes[pod].host
+        self.nodes[pod] = self._new_node(pod)
+        self.nodes[pod].host = host
+        self.gossip()
+
+    def elect(self) -> None:
+        """Promote the best replica of every primary that does not run, if all its replicas do."""
+        running = {node.id for node in self.running()}
+        for id_ in sorted({node.primary for node in self.nodes.values() if node.primary} - running):
+            replicas = [node for node in self.nodes.values() if node.primary == id_]
+            best = max(replicas, key=lambda node: (sum(map(len, node.keys.values())), node.pod))
+            if all(node.host for node in replicas) and id_ in best.known:
+                self._promote(best, best.known[id_].slots)
+        self.gossip()
+
+    def lift_bans(self) -> None:
+        """Let the time limit of every forgotten node pass."""
+        for node in self.nodes.values():
+            node.banned.clear()
+        self.gossip()
+
+    def running(self) -> list[FakeNode]:
+        return [node for node in self.nodes.values() if node.host]
+
+    def write(self, slot: int, key: str) -> bool:
+        """Write a key as a client; report whether a running owner and one replica acknowledged it (WAIT 1)."""
+        node = self.owner(slot)
+        if node is None or slot in node.migrating:
+            return False
+        node.keys = {**node.keys, slot: node.keys.get(slot, frozenset()) | {key}}
+        replicas = [one for one in self.running() if one.primary == node.id and self._linked(one, node)]
+        for one in replicas:
+            one.keys = node.keys
+        return bool(replicas)
+
+    def owner(self, slot: int) -> FakeNode | None:
+        claims = [node for node in self.running() if slot in node.slots]
+        return max(claims, key=lambda node: node.epoch, default=None)
+
+    # The engine
+
+    async def state(self, server: Server) -> NodeState:
+        node = self._node(server)
+        primary = next((one for one in self.running() if one.id == node.primary), None)
+        return NodeState(
+            id=node.id,
+            epoch=node.epoch,
+            keys=sum(map(len, node.keys.values())),
+            primary=node.primary,
+            synced=not node.primary or (primary is not None and self._linked(node, primary)),
+            slots=node.slots,
+            migrating=dict(node.migrating),
+            importing=dict(node.importing),
+            peers=dict(node.known),
+        )
+
+    async def meet(self, server: Server, other: Server) -> None:
+        node, met = self._command(server), self._node(other)
+        for one, two in ((node, met), (met, node)):
+            one.banned.discard(two.id)
+            one.known[two.id] = self._peer(two)
+        self._done()
+
+    async def add_slots(self, server: Server, slots: Collection[int]) -> None:
+        node = self._command(server)
+        assert not any(slot in one.slots for one in self.nodes.values() for slot in slots), "a slot gets a second owner"
+        self.formed += bool(slots) and not any(one.slots for one in self.nodes.values())
+        node.slots |= frozenset(slots)
+        self._done()
+
+    async def set_slots(
+        self, server: Server, slots: Collection[int], state: Literal["migrating", "importing", "node"], node: str
+    ) -> None:
+        one = self._command(server)
+        if node != one.id and node not in one.known:
+            raise Unreachable(f"{one.pod}: unknown node {node}")
+        part = self._part(slots)
+        self._set_slots(one, part, state, node)
+        self._done(crash=len(part) < len(slots))
+
+    async def close_slots(self, server: Server, slots: Collection[int]) -> None:
+        node = self._command(server)
+        for slot in slots:
+            node.migrating.pop(slot, None)
+            node.importing.pop(slot, None)
+        self._done()
+
+    async def migrate(self, server: Server, slots: Collection[int], target: Server) -> None:
+        source, node = self._command(server), self._node(target)
+        part = self._part(slots)
+        moved = {slot: source.keys[slot] for slot in part if source.keys.get(slot)}
+        if refused := [slot for slot in moved if slot not in node.importing]:
+            raise Unreachable(f"{node.pod}: slot {refused[0]} is not importing")
+        merged = {slot: node.keys.get(slot, frozenset()) | keys for slot, keys in moved.items()}
+        node.keys = {**node.keys, **merged}
+        source.keys = {slot: keys for slot, keys in source.keys.items() if slot not in moved}
+        self._done(crash=len(part) < len(slots))
+
+    async def replicate(self, server: Server, primary: str) -> None:
+        node = self._command(server)
+        if primary not in node.known:
+            raise Unreachable(f"{node.pod}: unknown node {primary}")
+        assert not node.slots, "a node with slots becomes a replica"
+        node.primary = primary
+        node.keys = {}
+        self._done()
+
+    async def fail_over(self, server: Server) -> None:
+        node = self._command(server)
+        primary = next((one for one in self.running() if one.id == node.primary), None)
+        if primary is None or not self._linked(node, primary):
+            raise Unreachable(f"{node.pod}: its primary does not reply")
+        self._promote(node, primary.slots)
+        primary.primary, primary.slots = node.id, frozenset()
+        self._done()
+
+    async def forget(self, server: Server, node: str) -> None:
+        one = self._command(server)
+        assert one.primary != node, "a replica forgets its primary"
+        one.known.pop(node, None)
+        one.banned.add(node)
+        self._done()
+
+    async def reset(self, server: Server) -> None:
+        node = self._command(server)
+        assert not node.slots, "a node with slots is reset"
+        assert node.primary or not any(node.keys.values()), "a primary with keys is reset"
+        empty = self._new_node(node.pod)
+        empty.host = node.host
+        self.nodes[node.pod] = empty
+        self._done()
+
+    # Inside
+
+    def _new_node(self, pod: str) -> FakeNode:
+        self._ids += 1
+        return FakeNode(pod, f"{pod}-{self._ids}")
+
+    def _node(self, server: Server) -> FakeNode:
+        node = self.nodes.get(server.pod)
+        if node is None or node.host != server.host or self.random.random() < self.faults / 4:
+            raise Unreachable(f"{server.pod} does not reply")
+        return node
+
+    def _command(self, server: Server) -> FakeNode:
+        if self.random.random() < self.crashes:
+            raise Crash
+        return self._node(server)
+
+    def _part(self, slots: Collection[int]) -> list[int]:
+        """Return the slots that a command reaches before the operator dies in it; mostly all."""
+        every = sorted(slots)
+        return every[: self.random.randrange(len(every))] if self.random.random() < self.crashes else every
+
+    def _done(self, *, crash: bool = False) -> None:
+        self.gossip()
+        if crash:
+            raise Crash
+        if self.random.random() < self.faults:
+            raise Unreachable("the response was lost")
+
+    def _set_slots(self, one: FakeNode, slots: list[int], state: str, node: str) -> None:
+        chosen = frozenset(slots)
+        if state == "importing":
+            if chosen & one.slots:
+                raise Unreachable(f"{one.pod} already owns slots")
+            one.importing |= dict.fromkeys(slots, node)
+        elif state == "migrating":
+            if chosen - one.slots:
+                raise Unreachable(f"{one.pod} does not own the slots")
+            one.migrating |= dict.fromkeys(slots, node)
+        elif node == one.id:
+            if chosen & one.importing.keys():
+                one.epoch = 1 + max(other.epoch for other in self.nodes.values())
+            one.slots |= chosen
+            one.importing = {slot: id_ for slot, id_ in one.importing.items() if slot not in chosen}
+        else:
+            if any(one.keys.get(slot) for slot in chosen & one.slots):
+                raise Unreachable(f"{one.pod} has keys of the slots")
+            one.slots -= chosen
+            one.migrating = {slot: id_ for slot, id_ in one.migrating.items() if slot not in chosen}
+
+    def _promote(self, node: FakeNode, slots: frozenset[int]) -> None:
+        node.epoch = 1 + max(other.epoch for other in self.nodes.values())
+        node.primary, node.slots = "", slots
+
+    def _peer(self, node: FakeNode) -> Peer:
+        return Peer(host=node.host, primary=node.primary, slots=node.slots)
+
+    def _linked(self, one: FakeNode, two: FakeNode) -> bool:
+        """Report whether two nodes exchange messages: both know each other, one of them by the current address."""
+        if not (one.host and two.host and one.id in two.known and two.id in one.known):
+            return False
+        return one.known[two.id].host == two.host or two.known[one.id].host == one.host
+
+    def gossip(self) -> None:
+        """Spread what nodes know until nothing changes: addresses, owners of slots, other nodes, data of primaries."""
+        running, changed = self.running(), True
+        while changed:
+            changed = False
+            for one in running:
+                for two in running:
+                    if one is not two and self._linked(one, two):
+                        changed |= self._learn(one, two)
+
+    def _learn(self, one: FakeNode, two: FakeNode) -> bool:
+        before = (dict(one.known), len(one.slots), one.epoch, one.primary)
+        one.known[two.id] = self._peer(two)
+        hosts = {node.id: node.host for node in self.running()}
+        for id_, peer in two.known.items():
+            if id_ != one.id and id_ not in one.banned:
+                is_current = peer.host == hosts.get(id_, peer.host)
+                if id_ not in one.known or (is_current and one.known[id_].host != peer.host):
+                    one.known[id_] = peer
+        if not two.primary and two.epoch > one.epoch and (lost := one.slots & two.slots):
+            one.slots -= lost
+            if not one.slots and two.pod.rpartition("-")[0] == one.pod.rpartition("-")[0]:
+                one.primary, one.keys = two.id, {}
+            for slot in lost:
+                one.migrating.pop(slot, None)
+        if one.primary == two.id:
+            one.epoch = max(one.epoch, two.epoch)
+            one.keys = two.keys
+            if two.primary:
+                one.primary = two.primary
+        elif not one.primary and not two.primary and one.epoch == two.epoch and one.id > two.id:
+            one.epoch = 1 + max(other.epoch for other in self.nodes.values())
+        return before != (one.known, len(one.slots), one.epoch, one.primary)
+
+
+def check_owners(engine: MemoryEngine) -> None:
+    """Check that every slot has exactly one owner."""
+    for slot in range(SLOTS):
+        owners = [node.pod for node in engine.running() if slot in node.slots]
+        assert len(owners) == 1, f"slot {slot} has the owners {owners}"
