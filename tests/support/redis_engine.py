@@ -7,11 +7,13 @@ its effect, and what was forgotten comes back when the ban of a node ends while 
 from __future__ import annotations
 
 import random
-from collections.abc import Collection
+from collections.abc import AsyncGenerator, Collection
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
-from konverge_operators.redis.cluster.engine import NodeState, Peer, Server, Unreachable
+from konverge import Client
+from konverge_operators.redis.cluster.engine import Engine, NodeState, Peer, Server, Unreachable
 from konverge_operators.redis.cluster.slots import SLOTS
 
 
@@ -44,14 +46,20 @@ class MemoryEngine:
         self.nodes: dict[str, FakeNode] = {}
         self.faults = 0.0
         self.crashes = 0.0
+        self.cut: set[str] = set()  # pods without links to the other servers
+        self.hidden: set[str] = set()  # pods that the operator does not reach
+        self.removed: set[str] = set()  # pods that do not exist; their claims do
         self.formed = 0
+        self.memory = 0  # of each primary
         self._ids = 0
 
     # What happens to servers
 
     def start(self, pod: str, host: str) -> None:
         """Start a server at an address, with the data of its pod."""
-        node = self.nodes.setdefault(pod, self._new_node(pod))
+        node = self.nodes.get(pod)
+        if node is None:
+            node = self.nodes[pod] = self._new_node(pod)
         node.host = host
         self.gossip()
 
@@ -65,15 +73,27 @@ class MemoryEngine:
         self.nodes[pod].host = host
         self.gossip()
 
+    def is_copied(self, node: FakeNode) -> bool:
+        """Report whether another running member of the shard has all keys that a node has."""
+        others = [one for one in self.running() if node.id == one.primary or node.primary in (one.id, one.primary)]
+        return any(one is not node and self._linked(one, node) and one.keys == node.keys for one in others)
+
     def elect(self) -> None:
-        """Promote the best replica of every primary that does not run, if all its replicas do."""
-        running = {node.id for node in self.running()}
-        for id_ in sorted({node.primary for node in self.nodes.values() if node.primary} - running):
-            replicas = [node for node in self.nodes.values() if node.primary == id_]
-            best = max(replicas, key=lambda node: (sum(map(len, node.keys.values())), node.pod))
-            if all(node.host for node in replicas) and id_ in best.known:
-                self._promote(best, best.known[id_].slots)
+        """Promote the best replica of every primary that the others do not reach, if they reach all its replicas."""
+        reached = [node for node in self.running() if node.pod not in self.cut]
+        lost = {node.primary for node in self.nodes.values() if node.primary} - {node.id for node in reached}
+        for id_ in sorted(lost):
+            replicas = [node for node in self.nodes.values() if node.primary == id_ and node.pod not in self.removed]
+            if replicas and all(node in reached for node in replicas):
+                self._elect(max(replicas, key=lambda node: (sum(map(len, node.keys.values())), node.pod)), id_)
         self.gossip()
+
+    def _elect(self, node: FakeNode, primary: str) -> None:
+        """Promote a replica, if most primaries vote for it; slots that have moved since are not its."""
+        voters = [one for one in self.running() if not one.primary and one.slots and one.pod not in self.cut]
+        slots = node.known[primary].slots.difference(*(one.slots for one in voters)) if primary in node.known else ()
+        if slots and 2 * sum(self._linked(node, one) for one in voters) > len(voters):
+            self._promote(node, frozenset(slots))
 
     def lift_bans(self) -> None:
         """Let the time limit of every forgotten node pass."""
@@ -87,7 +107,10 @@ class MemoryEngine:
     def write(self, slot: int, key: str) -> bool:
         """Write a key as a client; report whether a running owner and one replica acknowledged it (WAIT 1)."""
         node = self.owner(slot)
-        if node is None or slot in node.migrating:
+        if node is not None and slot in node.migrating:
+            importing = (one for one in self.running() if one.id == node.migrating[slot] and slot in one.importing)
+            node = next(importing, None)  # ASK
+        if node is None:
             return False
         node.keys = {**node.keys, slot: node.keys.get(slot, frozenset()) | {key}}
         replicas = [one for one in self.running() if one.primary == node.id and self._linked(one, node)]
@@ -108,6 +131,7 @@ class MemoryEngine:
             id=node.id,
             epoch=node.epoch,
             keys=sum(map(len, node.keys.values())),
+            memory=self.memory,
             primary=node.primary,
             synced=not node.primary or (primary is not None and self._linked(node, primary)),
             slots=node.slots,
@@ -126,7 +150,9 @@ class MemoryEngine:
     async def add_slots(self, server: Server, slots: Collection[int]) -> None:
         node = self._command(server)
         assert not any(slot in one.slots for one in self.nodes.values() for slot in slots), "a slot gets a second owner"
-        self.formed += bool(slots) and not any(one.slots for one in self.nodes.values())
+        if not any(one.slots for one in self.nodes.values()):
+            assert not any(keys for one in self.nodes.values() for keys in one.keys.values()), "keys are left behind"
+            self.formed += 1
         node.slots |= frozenset(slots)
         self._done()
 
@@ -138,14 +164,14 @@ class MemoryEngine:
             raise Unreachable(f"{one.pod}: unknown node {node}")
         part = self._part(slots)
         self._set_slots(one, part, state, node)
-        self._done(crash=len(part) < len(slots))
+        self._done(crash=len(part) < len(slots), news=state == "node")
 
     async def close_slots(self, server: Server, slots: Collection[int]) -> None:
         node = self._command(server)
         for slot in slots:
             node.migrating.pop(slot, None)
             node.importing.pop(slot, None)
-        self._done()
+        self._done(news=False)
 
     async def migrate(self, server: Server, slots: Collection[int], target: Server) -> None:
         source, node = self._command(server), self._node(target)
@@ -156,15 +182,20 @@ class MemoryEngine:
         merged = {slot: node.keys.get(slot, frozenset()) | keys for slot, keys in moved.items()}
         node.keys = {**node.keys, **merged}
         source.keys = {slot: keys for slot, keys in source.keys.items() if slot not in moved}
-        self._done(crash=len(part) < len(slots))
+        self._done(crash=len(part) < len(slots), news=bool(moved))
+
+    async def slots_with_keys(self, server: Server, slots: Collection[int]) -> frozenset[int]:
+        node = self._node(server)
+        return frozenset(slot for slot in slots if node.keys.get(slot))
 
     async def replicate(self, server: Server, primary: str) -> None:
         node = self._command(server)
         if primary not in node.known:
             raise Unreachable(f"{node.pod}: unknown node {primary}")
         assert not node.slots, "a node with slots becomes a replica"
-        node.primary = primary
-        node.keys = {}
+        if not node.primary and any(node.keys.values()):
+            raise Unreachable(f"{node.pod} has keys")
+        self._demote(node, primary)
         self._done()
 
     async def fail_over(self, server: Server) -> None:
@@ -173,7 +204,7 @@ class MemoryEngine:
         if primary is None or not self._linked(node, primary):
             raise Unreachable(f"{node.pod}: its primary does not reply")
         self._promote(node, primary.slots)
-        primary.primary, primary.slots = node.id, frozenset()
+        self._demote(primary, node.id)
         self._done()
 
     async def forget(self, server: Server, node: str) -> None:
@@ -185,8 +216,11 @@ class MemoryEngine:
 
     async def reset(self, server: Server) -> None:
         node = self._command(server)
-        assert not node.slots, "a node with slots is reset"
-        assert node.primary or not any(node.keys.values()), "a primary with keys is reset"
+        if not node.primary and any(node.keys.values()):
+            raise Unreachable(f"{node.pod} is a primary with keys")
+        assert not node.slots or not any(keys for one in self.nodes.values() for keys in one.keys.values()), (
+            "a node with slots is reset"
+        )
         empty = self._new_node(node.pod)
         empty.host = node.host
         self.nodes[node.pod] = empty
@@ -200,7 +234,8 @@ class MemoryEngine:
 
     def _node(self, server: Server) -> FakeNode:
         node = self.nodes.get(server.pod)
-        if node is None or node.host != server.host or self.random.random() < self.faults / 4:
+        lost = server.pod in self.hidden or self.random.random() < self.faults / 4
+        if node is None or node.host != server.host or lost:
             raise Unreachable(f"{server.pod} does not reply")
         return node
 
@@ -214,8 +249,9 @@ class MemoryEngine:
         every = sorted(slots)
         return every[: self.random.randrange(len(every))] if self.random.random() < self.crashes else every
 
-    def _done(self, *, crash: bool = False) -> None:
-        self.gossip()
+    def _done(self, *, crash: bool = False, news: bool = True) -> None:
+        if news:
+            self.gossip()
         if crash:
             raise Crash
         if self.random.random() < self.faults:
@@ -223,6 +259,8 @@ class MemoryEngine:
 
     def _set_slots(self, one: FakeNode, slots: list[int], state: str, node: str) -> None:
         chosen = frozenset(slots)
+        if one.primary:
+            raise Unreachable(f"{one.pod} is a replica")
         if state == "importing":
             if chosen & one.slots:
                 raise Unreachable(f"{one.pod} already owns slots")
@@ -246,38 +284,53 @@ class MemoryEngine:
         node.epoch = 1 + max(other.epoch for other in self.nodes.values())
         node.primary, node.slots = "", slots
 
+    def _demote(self, node: FakeNode, primary: str) -> None:
+        """Make a node a replica: it loses its keys, slots and marks."""
+        node.primary, node.keys, node.slots = primary, {}, frozenset()
+        node.migrating.clear()
+        node.importing.clear()
+
     def _peer(self, node: FakeNode) -> Peer:
         return Peer(host=node.host, primary=node.primary, slots=node.slots)
 
     def _linked(self, one: FakeNode, two: FakeNode) -> bool:
         """Report whether two nodes exchange messages: both know each other, one of them by the current address."""
-        if not (one.host and two.host and one.id in two.known and two.id in one.known):
+        known, back = one.known.get(two.id), two.known.get(one.id)
+        if known is None or back is None or not (one.host and two.host) or self.cut & {one.pod, two.pod}:
             return False
-        return one.known[two.id].host == two.host or two.known[one.id].host == one.host
+        return known.host == two.host or back.host == one.host
 
     def gossip(self) -> None:
         """Spread what nodes know until nothing changes: addresses, owners of slots, other nodes, data of primaries."""
         running, changed = self.running(), True
+        hosts = {node.id: node.host for node in running}
         while changed:
             changed = False
-            for one in running:
-                for two in running:
+            for two in running:
+                peer = self._peer(two)
+                for one in running:
                     if one is not two and self._linked(one, two):
-                        changed |= self._learn(one, two)
+                        changed |= self._learn_peers(one, two, peer, hosts) | self._learn_slots(one, two)
 
-    def _learn(self, one: FakeNode, two: FakeNode) -> bool:
-        before = (dict(one.known), len(one.slots), one.epoch, one.primary)
-        one.known[two.id] = self._peer(two)
-        hosts = {node.id: node.host for node in self.running()}
-        for id_, peer in two.known.items():
-            if id_ != one.id and id_ not in one.banned:
-                is_current = peer.host == hosts.get(id_, peer.host)
-                if id_ not in one.known or (is_current and one.known[id_].host != peer.host):
-                    one.known[id_] = peer
+    def _learn_peers(self, one: FakeNode, two: FakeNode, peer: Peer, hosts: dict[str, str]) -> bool:
+        changed = one.known[two.id] != peer
+        one.known[two.id] = peer
+        for id_, other in two.known.items():
+            known = one.known.get(id_)
+            if known is other or id_ == one.id or id_ in one.banned:
+                continue
+            if known is None or (known.host != other.host == hosts.get(id_, other.host)):
+                one.known[id_] = other
+                changed = True
+        return changed
+
+    def _learn_slots(self, one: FakeNode, two: FakeNode) -> bool:
+        before = (one.slots, one.epoch, one.primary)
         if not two.primary and two.epoch > one.epoch and (lost := one.slots & two.slots):
             one.slots -= lost
-            if not one.slots and two.pod.rpartition("-")[0] == one.pod.rpartition("-")[0]:
-                one.primary, one.keys = two.id, {}
+            one.keys = {slot: keys for slot, keys in one.keys.items() if slot not in lost}
+            if not one.slots:
+                self._demote(one, two.id)
             for slot in lost:
                 one.migrating.pop(slot, None)
         if one.primary == two.id:
@@ -287,7 +340,35 @@ class MemoryEngine:
                 one.primary = two.primary
         elif not one.primary and not two.primary and one.epoch == two.epoch and one.id > two.id:
             one.epoch = 1 + max(other.epoch for other in self.nodes.values())
-        return before != (one.known, len(one.slots), one.epoch, one.primary)
+        return before != (one.slots, one.epoch, one.primary)
+
+
+class PodEngine(MemoryEngine):
+    """The servers of pods: one starts when the operator asks for it, at the address that the pod has then."""
+
+    def __init__(self) -> None:
+        super().__init__(seed=0)
+
+    @asynccontextmanager
+    async def opened(self, _client: Client) -> AsyncGenerator[Engine]:
+        """Return itself, as what the reconcilers of an operator share."""
+        yield self
+
+    def clear(self) -> None:
+        """Remove all servers with their data."""
+        self.nodes.clear()
+        self.formed = 0
+
+    def _node(self, server: Server) -> FakeNode:
+        node = self.nodes.get(server.pod)
+        if server.pod not in self.hidden and (node is None or node.host != server.host):
+            self.start(server.pod, server.host)
+        return super()._node(server)
+
+    def _new_node(self, pod: str) -> FakeNode:
+        """Return an empty node, whose id does not depend on the order in which pods start."""
+        lives = 1 + int(self.nodes[pod].id.rpartition("-")[2]) if pod in self.nodes else 1
+        return FakeNode(pod, f"{pod}-{lives}")
 
 
 def check_owners(engine: MemoryEngine) -> None:

@@ -2,51 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 
 import pytest
-import yaml
 
-from konverge import Client, ObjectMeta, Unstructured, load_config
-from konverge.cli.manifests import Release, files_of
+from konverge import Client, ObjectMeta
 from konverge.client import field_equals, has_condition, is_deleted
 from konverge.k8s.apps.v1 import Deployment
-from konverge.k8s.core.v1 import Namespace, Secret, Service
+from konverge.k8s.core.v1 import Secret, Service
 from konverge.objects import AnyObject, find_condition
 from konverge.testing import ControlPlane
-from konverge_cluster.nodes import SimulatedNodes
 from konverge_operators.redis.cache.api import Cache, CachePhase
 from konverge_operators.redis.operator import new_operator
-from redis_servers import cache_sample
+from redis_servers import cache_sample, operating_on
 
 pytestmark = [pytest.mark.control_plane, pytest.mark.real_time, pytest.mark.usefixtures("control_plane")]
 
 LIMIT = 150.0
-NAME, HOME, NAMESPACE = "sessions", "redis-system", "caches"
-RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
-
-
-@asynccontextmanager
-async def operating(plane: ControlPlane) -> AsyncGenerator[Client]:
-    """Run the operator as its service account, with the generated permissions; return an administrator's client."""
-    operator = new_operator()
-    files = files_of(Release(operator=operator, target="konverge_operators.redis", namespace=HOME, image="r:1"))
-    account = f"system:serviceaccount:{HOME}:{operator.name}"
-    groups = ["system:serviceaccounts", f"system:serviceaccounts:{HOME}", "system:authenticated"]
-    async with Client.connect(load_config(kubeconfig=plane.kubeconfig, namespace=NAMESPACE)) as admin:
-        for name in ("namespace", "rbac", "operator", "crds"):
-            for one in yaml.safe_load_all(files[f"base/{name}.yaml"]):
-                await admin.apply(Unstructured(one), force=True)
-        await admin.create(Namespace(metadata=ObjectMeta(name=NAMESPACE, labels=RESTRICTED)))
-        manager = operator.manager(load_config(kubeconfig=plane.kubeconfig_for(account, groups=groups)))
-        async with SimulatedNodes(admin, nodes=1).running(), manager.running():
-            yield admin
+NAME, NAMESPACE = "sessions", "caches"
 
 
 async def test_the_life_of_the_sample() -> None:
     with ControlPlane(controller_manager=True) as plane:
-        async with operating(plane) as client:
+        async with operating_on(plane, new_operator(), NAMESPACE) as client:
             await client.create(cache_sample())
             await client.wait_for(Cache, NAME, has_condition("Ready"), timeout=LIMIT)
             password = (await client.get(Secret, NAME)).data["password"]

@@ -1,7 +1,8 @@
-"""A RedisCluster on servers in memory, under seeded faults: lost responses, crashes in mid-move, new addresses.
+"""A RedisCluster on servers in memory, under seeded faults: crashes in mid-move, new addresses, cut links, lost data.
 
 Each round is one reconcile: it observes the servers and does one step. A crash ends it anywhere, with what the status
-would have said. The servers go on between the rounds: clients write, addresses change, replicas are elected.
+would have said; a stale cache lets it begin with what was true some rounds ago. The servers go on between the rounds:
+clients write, addresses change, replicas are elected.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ import pytest
 from konverge.testing import run_in_virtual_time
 from konverge_operators.redis.cluster.api import RedisCluster, RedisClusterSpec
 from konverge_operators.redis.cluster.engine import Server
+from konverge_operators.redis.cluster.forming import Step
 from konverge_operators.redis.cluster.reconciler import kept_replicas
 from konverge_operators.redis.cluster.reports import record
 from konverge_operators.redis.cluster.slots import SLOTS
-from konverge_operators.redis.cluster.steps import Step, advance
+from konverge_operators.redis.cluster.steps import advance
 from konverge_operators.redis.cluster.views import Member, expected_members, observe
 from redis_engine import Crash, MemoryEngine, check_owners
 
@@ -33,6 +35,8 @@ class World:
         self.sets: dict[int, int] = {}
         self.acknowledged: set[tuple[int, str]] = set()
         self._addresses = 0
+        self._past: list[tuple[RedisCluster, list[Member], dict[int, int]]] = []
+        self._formed = 0
 
     def pods(self) -> list[str]:
         return [f"store-shard-{shard}-{number}" for shard, count in self.sets.items() for number in range(count)]
@@ -44,9 +48,9 @@ class World:
             if is_down and (self.engine.faults == 0 or self.random.random() < 0.6):
                 self._addresses += 1
                 self.engine.start(pod, f"10.0.0.{self._addresses}")
-        for pod, node in self.engine.nodes.items():
-            if pod not in self.pods():
-                node.host = ""
+        self.engine.removed = self.engine.nodes.keys() - set(self.pods())
+        for pod in self.engine.removed:
+            self.engine.stop(pod)
 
     def members(self) -> list[Member]:
         spec = self.cluster.spec
@@ -57,14 +61,24 @@ class World:
         return [replace(one, server=Server(one.pod, hosts[one.pod]) if one.pod in hosts else None) for one in expected]
 
     async def reconcile(self) -> Step | None:
-        """Reconcile once; a crash loses the status and the StatefulSets of this round."""
-        cluster = copy.deepcopy(self.cluster)
-        view = await observe(self.members(), self.engine, shards=cluster.spec.shards)
+        """Reconcile once, perhaps with a stale cache. A crash loses the status, and mostly the StatefulSets."""
+        cluster, members, sets, stale = self._cached()
+        view = await observe(members, self.engine, shards=cluster.spec.shards)
         step = await advance(cluster, view, self.engine)
         record(cluster, view, step)
-        self.sets = kept_replicas(cluster, view, self.sets)
+        kept = kept_replicas(cluster, view, sets)
+        self.sets = {shard: count for shard, count in self.sets.items() if shard not in sets} | kept
+        if stale or self.random.random() < self.engine.crashes:
+            raise Crash  # a stale status is refused by the server
         self.cluster.status = cluster.status
         return step
+
+    def _cached(self) -> tuple[RedisCluster, list[Member], dict[int, int], bool]:
+        """Return what the operator's cache has: mostly what is true, or what was some rounds ago (stale)."""
+        now = (copy.deepcopy(self.cluster), self.members(), dict(self.sets))
+        self._past = [*self._past[-2:], now]
+        found = self.random.choice(self._past) if self.random.random() < self.engine.faults else now
+        return copy.deepcopy(found[0]), *found[1:], found is not now
 
     def write(self) -> None:
         for _ in range(20):
@@ -86,18 +100,33 @@ class World:
             self.cluster.spec.shards = self.random.randrange(3, 7)
         elif event == 3:
             self.cluster.spec.replicas_per_shard = self.random.randrange(1, 3)
+        elif event == 4 and running:
+            self.engine.cut ^= {self.random.choice(running)}
+        elif event == 5 and running:
+            self.engine.hidden ^= {self.random.choice(running)}
         elif event == 6:
             self.engine.elect()
-        elif event == 5 and self.cluster.status.formed:
-            replicas = [node.pod for node in self.engine.running() if node.primary]
-            if replicas:
-                self.engine.lose_data(self.random.choice(replicas))
+        elif event == 7 and (copied := [node.pod for node in self.engine.running() if self.engine.is_copied(node)]):
+            self.engine.lose_data(self.random.choice(copied))
+
+    def calm(self) -> None:
+        """End the faults."""
+        self.engine.faults = self.engine.crashes = 0.0
+        self.engine.cut.clear()
+        self.engine.hidden.clear()
+        self.engine.gossip()
+
+    def check_formed(self) -> None:
+        """Check that no cluster is formed again once one was."""
+        if self._formed:
+            assert self.engine.formed == self._formed, "a cluster was formed over another one"
+        elif self.cluster.status.formed:
+            self._formed = self.engine.formed
 
     def check(self) -> None:
         check_owners(self.engine)
         lost = [one for one in self.acknowledged if one[1] not in self._keys_of(one[0])]
         assert not lost, f"{len(lost)} acknowledged keys are lost, such as {lost[0]}"
-        assert self.engine.formed == 1
 
     def _keys_of(self, slot: int) -> frozenset[str]:
         owner = self.engine.owner(slot)
@@ -113,11 +142,12 @@ async def live(seed: int) -> None:
         if world.random.random() < 0.3:
             world.disturb()
         await one_round(world)
-    world.engine.faults = world.engine.crashes = 0.0
+    world.calm()
     calm = 0
     for number in range(100):
         if number % 12 == 0:
             world.engine.lift_bans()
+            world.engine.elect()
         calm = calm + 1 if await one_round(world) is None else 0
         if calm == 3:
             break
@@ -133,6 +163,7 @@ async def one_round(world: World) -> Step | None:
         step = await world.reconcile()
     except Crash:
         step = None
+    world.check_formed()
     world.start_pods()
     world.write()
     await asyncio.sleep(5)

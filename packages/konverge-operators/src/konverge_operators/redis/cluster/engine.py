@@ -81,6 +81,10 @@ class Engine(Protocol):
         """Move all keys of slots to another node."""
         ...
 
+    async def slots_with_keys(self, server: Server, slots: Collection[int]) -> frozenset[int]:
+        """Return those of some slots that have keys on a node, whether or not it owns them."""
+        ...
+
     async def replicate(self, server: Server, primary: str) -> None:
         """Make a node without slots a replica of a primary."""
         ...

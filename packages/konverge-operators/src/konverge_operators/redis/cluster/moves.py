@@ -37,42 +37,58 @@ async def run_moves(engine: Engine, view: View, moves: list[Move], *, at_a_time:
     return done
 
 
-def half_open(view: View) -> set[Move]:
-    """Return the moves that a crash has left half-open, as either side marks them."""
-    found = set()
-    for node in view.nodes:
-        found |= {Move(slot, node.id, target) for slot, target in node.state.migrating.items()}
-        found |= {Move(slot, source, node.id) for slot, source in node.state.importing.items()}
+def half_open(view: View) -> dict[int, str]:
+    """Return the slots that a crash has left half-open, with the id of the node that they move to."""
+    found: dict[int, str] = {}
+    primaries = [node for node in view.nodes if not node.state.primary]
+    for node in primaries:
+        found |= node.state.migrating
+    for node in primaries:
+        found |= dict.fromkeys(node.state.importing, node.id)
     return found
 
 
 async def finish_moves(engine: Engine, view: View, *, at_a_time: int) -> int:
-    """Finish the moves that are half-open, and close those that no longer make sense; return how many there were.
+    """Finish the moves that are half-open, and close those without a target; return how many there were.
 
-    A move whose other side does not reply is left alone, unless all members reply: then that side no longer exists.
+    Either side may have been replaced by its replica since: the keys are moved from the node that owns the slot now, to
+    the primary of the node that it was moving to. A move whose other side does not reply is left alone, unless all
+    members reply: then that side no longer exists.
     """
-    moves = sorted(half_open(view), key=lambda move: (move.source, move.target, move.slot))
-    for (source_id, target_id), group in groupby(moves, key=lambda move: (move.source, move.target)):
-        slots = [move.slot for move in group]
-        source, target = view.by_id.get(source_id), view.by_id.get(target_id)
-        if source is not None and target is not None:
-            await _finish(engine, view, source, target, slots, at_a_time)
-        elif not view.unreachable:
-            for node in (source, target):
-                if node is not None:
-                    await engine.close_slots(node.server, slots)
-    return len(moves)
+    found = half_open(view)
+    targets = {slot: target.id for slot, id_ in found.items() if (target := view.primary_by_id(id_)) is not None}
+    lost = found.keys() - targets.keys()
+    if lost and not view.unreachable:
+        targets |= await _holders(engine, view, lost)
+        await _close(engine, view, lost - targets.keys())
+    by_sides = {slot: (view.owners.get(slot, ""), target) for slot, target in sorted(targets.items())}
+    order = sorted(by_sides, key=lambda slot: (by_sides[slot], slot))
+    for (source_id, target_id), group in groupby(order, key=lambda slot: by_sides[slot]):
+        source, target, slots = view.by_id.get(source_id), view.by_id[target_id], list(group)
+        for first in range(0, len(slots), at_a_time):
+            batch = slots[first : first + at_a_time]
+            if source is target:
+                await engine.set_slots(target.server, batch, "node", target.id)
+                await _close(engine, view, set(batch), beside=target)
+            elif source is not None:
+                await _close(engine, view, set(batch), beside=source)
+                await move_slots(engine, source, target, batch)
+    return len(found)
 
 
-async def _finish(engine: Engine, view: View, source: Node, target: Node, slots: list[int], at_a_time: int) -> None:
-    moving = [slot for slot in slots if view.owners.get(slot) == source.id]
-    moved = [slot for slot in slots if view.owners.get(slot) == target.id]
-    others = [slot for slot in slots if view.owners.get(slot) not in (source.id, target.id)]
-    for first in range(0, len(moving), at_a_time):
-        await move_slots(engine, source, target, moving[first : first + at_a_time])
-    if moved:
-        await engine.set_slots(target.server, moved, "node", target.id)
-        await engine.set_slots(source.server, moved, "node", target.id)
-    if others:
-        await engine.close_slots(source.server, others)
-        await engine.close_slots(target.server, others)
+async def _holders(engine: Engine, view: View, slots: Collection[int]) -> dict[int, str]:
+    """Return which slots have keys on a primary that does not own them: a replica of the lost target replaced it."""
+    found: dict[int, str] = {}
+    for node in view.nodes:
+        if not node.state.primary:
+            held = await engine.slots_with_keys(node.server, slots)
+            found |= {slot: node.id for slot in held if view.owners.get(slot) != node.id}
+    return found
+
+
+async def _close(engine: Engine, view: View, slots: Collection[int], *, beside: Node | None = None) -> None:
+    """Remove the marks of slots on all primaries beside one."""
+    for node in view.nodes:
+        marked = (node.state.migrating.keys() | node.state.importing.keys()) & set(slots)
+        if marked and node is not beside and not node.state.primary:
+            await engine.close_slots(node.server, marked)

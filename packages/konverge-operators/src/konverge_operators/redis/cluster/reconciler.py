@@ -20,9 +20,10 @@ from konverge_operators.redis.cache.reconciler import generate_password
 from konverge_operators.redis.cluster import children
 from konverge_operators.redis.cluster.api import ClusterPhase, RedisCluster
 from konverge_operators.redis.cluster.engine import Engine, Server
+from konverge_operators.redis.cluster.forming import Step
 from konverge_operators.redis.cluster.phases import phases
 from konverge_operators.redis.cluster.reports import record, set_conditions
-from konverge_operators.redis.cluster.steps import Step, advance, next_update
+from konverge_operators.redis.cluster.steps import advance, next_update
 from konverge_operators.redis.cluster.views import Member, View, expected_members, is_empty, observe
 
 __all__ = ["RedisClusterReconciler", "cluster_controller", "kept_replicas", "new_cluster_workflow"]

@@ -110,6 +110,11 @@ class RedisEngine:
             start = ("MIGRATE", target.host, PORT, "", 0, _MIGRATE_MILLISECONDS, *options)
             await self._call_all(server, [(*start, *_names(keys)) for keys in found if keys])
 
+    async def slots_with_keys(self, server: Server, slots: Collection[int]) -> frozenset[int]:
+        every = sorted(slots)
+        counts = await self._call_all(server, [("CLUSTER", "COUNTKEYSINSLOT", slot) for slot in every])
+        return frozenset(slot for slot, count in zip(every, counts, strict=True) if count)
+
     async def replicate(self, server: Server, primary: str) -> None:
         await self._call(server, "CLUSTER", "REPLICATE", primary)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from konverge import Context
 from konverge_operators.redis.cluster.api import NodeStatus, RedisCluster, SlotsStatus
+from konverge_operators.redis.cluster.forming import Step
 from konverge_operators.redis.cluster.moves import half_open
 from konverge_operators.redis.cluster.slots import SLOTS, is_balanced
-from konverge_operators.redis.cluster.steps import Step
 from konverge_operators.redis.cluster.views import Member, View
 
 __all__ = ["record", "set_conditions"]
@@ -17,18 +17,19 @@ _MEMORY_UNIT = 16 * 1024 * 1024
 def record(cluster: RedisCluster, view: View, step: Step | None) -> None:
     """Set the fields of the status that follow from what was observed, and what is under way."""
     status = cluster.status
-    status.nodes = [_node_status(member, view) for member in view.members]
-    status.slots = SlotsStatus(assigned=view.covered, migrating=len({move.slot for move in half_open(view)}))
+    known = {one.pod: one.id for one in status.nodes}
+    status.nodes = [_node_status(member, view, known.get(member.pod, "")) for member in view.members]
+    status.slots = SlotsStatus(assigned=view.covered, migrating=len(half_open(view)))
     status.step, status.step_message = (step.phase.value, step.message) if step is not None else ("", "")
     keep = [node.id for number in range(view.shards) if (node := view.primary_of(number)) is not None]
     status.balanced = is_balanced(view.owned, keep, threshold=cluster.spec.rebalance.threshold)
     status.unsaved = sorted(node.member.pod for node in view.nodes if not node.state.persisted)
 
 
-def _node_status(member: Member, view: View) -> NodeStatus:
+def _node_status(member: Member, view: View, known_id: str) -> NodeStatus:
     node = next((one for one in view.nodes if one.member is member), None)
     if node is None:
-        return NodeStatus(pod=member.pod, shard=member.shard, link="down")
+        return NodeStatus(pod=member.pod, id=known_id, shard=member.shard, link="down")
     state = node.state
     return NodeStatus(
         pod=member.pod,

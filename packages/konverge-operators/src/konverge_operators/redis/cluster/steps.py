@@ -9,33 +9,26 @@ Rules that hold here:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable
 
 from konverge.objects import Quantity
 from konverge_operators.redis.cluster.api import ClusterPhase, RedisCluster
 from konverge_operators.redis.cluster.engine import Engine, Unreachable
+from konverge_operators.redis.cluster.forming import Step, form, meet, some_names
 from konverge_operators.redis.cluster.moves import finish_moves, run_moves
-from konverge_operators.redis.cluster.slots import SLOTS, initial_slots, is_balanced, plan_moves
-from konverge_operators.redis.cluster.views import Node, View, is_empty
+from konverge_operators.redis.cluster.slots import SLOTS, is_balanced, plan_moves
+from konverge_operators.redis.cluster.views import Node, View
 
-__all__ = ["Step", "advance", "next_update"]
+__all__ = ["advance", "next_update"]
 
 _MOVE_SECONDS = 20.0
 """For how long one reconcile moves slots."""
 
 
-class Step(NamedTuple):
-    """What is under way: the phase that it stands for, and a message."""
-
-    phase: ClusterPhase
-    message: str
-
-
 async def advance(cluster: RedisCluster, view: View, engine: Engine) -> Step | None:
     """Do what comes next; return what is under way, None if the cluster is as desired."""
     steps: tuple[Callable[[RedisCluster, View, Engine], Awaitable[Step | None]], ...] = (
-        _form,
+        form,
         _introduce,
         _check_coverage,
         _finish_moves,
@@ -53,10 +46,19 @@ async def advance(cluster: RedisCluster, view: View, engine: Engine) -> Step | N
     except Unreachable as error:
         return Step(ClusterPhase.DEGRADED if cluster.status.formed else ClusterPhase.INITIALIZING, str(error))
     if view.unreachable:
-        return Step(ClusterPhase.DEGRADED, f"no reply from {_names(one.pod for one in view.unreachable)}")
+        return _missing(cluster, view)
     if behind := [node.member.pod for node in view.active if not node.state.synced]:
-        return Step(ClusterPhase.DEGRADED, f"{_names(behind)} has no connection to its primary")
+        return Step(ClusterPhase.DEGRADED, f"{some_names(behind)} has no connection to its primary")
     return None
+
+
+def _missing(cluster: RedisCluster, view: View) -> Step:
+    """Return what is under way while members do not reply: new ones start, or others have failed."""
+    known = {one.pod for one in cluster.status.nodes if one.id}
+    failed = [one.pod for one in view.unreachable if one.pod in known]
+    if failed:
+        return Step(ClusterPhase.DEGRADED, f"no reply from {some_names(failed)}")
+    return Step(ClusterPhase.SCALING, f"waiting for {some_names(one.pod for one in view.unreachable)}")
 
 
 def next_update(view: View) -> tuple[Node, Node | None] | None:
@@ -70,52 +72,6 @@ def next_update(view: View) -> tuple[Node, Node | None] | None:
     return None
 
 
-async def _form(cluster: RedisCluster, view: View, engine: Engine) -> Step | None:
-    """Form a new cluster of empty nodes [1], or take over the one that the nodes are."""
-    status, phase = cluster.status, ClusterPhase.INITIALIZING
-    if status.formed:
-        return None
-    if view.unreachable:
-        return Step(phase, f"waiting for {_names(one.pod for one in view.unreachable)}")
-    ids = sorted(view.by_id)
-    if status.forming != ids:
-        if all(is_empty(node.state) for node in view.nodes):
-            status.forming = ids
-            return Step(phase, "recorded the nodes of the new cluster")
-        if view.is_covered:
-            status.formed = True
-            return None
-        if status.forming and not any(node.state.keys for node in view.nodes):
-            status.forming = ids  # one of them was replaced since
-            return Step(phase, "recorded the nodes of the new cluster")
-        message = (
-            f"{SLOTS - view.covered} slots of an earlier cluster are missing: restore the claims of all its shards"
-        )
-        return Step(ClusterPhase.FAILED, message)
-    await _meet(view, view.nodes, engine)
-    if not all(view.knows_all(node, view.nodes) for node in view.nodes):
-        return Step(phase, "introducing the nodes to each other")
-    for number, slots in enumerate(initial_slots(view.shards)):
-        primary, *replicas = sorted(view.shard(number), key=lambda node: node.member.pod)
-        if free := slots - view.owners.keys():
-            await engine.add_slots(primary.server, free)
-        for replica in replicas:
-            if replica.state.primary != primary.id:
-                await engine.replicate(replica.server, primary.id)
-    status.formed = view.is_covered
-    return Step(phase, "assigning slots") if not status.formed else None
-
-
-async def _meet(view: View, nodes: Sequence[Node], engine: Engine) -> bool:
-    """Introduce nodes to the first one where they do not know each other by their current addresses."""
-    first, met = nodes[0], False
-    for node in nodes[1:]:
-        if not (view.knows_all(first, [node]) and view.knows_all(node, [first])):
-            await engine.meet(first.server, node.server)
-            met = True
-    return met
-
-
 async def _introduce(_cluster: RedisCluster, view: View, engine: Engine) -> Step | None:
     """Introduce new nodes, and those that came back with another address; refuse one with slots of another cluster."""
     nodes = sorted(view.active, key=lambda node: (-len(node.state.slots), node.member.pod))
@@ -124,10 +80,10 @@ async def _introduce(_cluster: RedisCluster, view: View, engine: Engine) -> Step
     known = {nodes[0].id, *nodes[0].state.peers}
     foreign = [one for one in nodes if one.id not in known and one.state.slots and nodes[0].id not in one.state.peers]
     if foreign:
-        message = f"{_names(one.member.pod for one in foreign)} has slots of another cluster: delete its claim"
+        message = f"{some_names(one.member.pod for one in foreign)} has slots of another cluster: delete its claim"
         return Step(ClusterPhase.DEGRADED, message)
     new = any(one.id not in known for one in nodes)
-    if await _meet(view, nodes, engine) or not all(view.knows_all(node, nodes) for node in nodes):
+    if await meet(view, nodes, engine) or not all(view.knows_all(node, nodes) for node in nodes):
         return Step(ClusterPhase.SCALING if new else ClusterPhase.DEGRADED, "introducing nodes")
     return None
 
@@ -154,12 +110,12 @@ async def _attach_replicas(_cluster: RedisCluster, view: View, engine: Engine) -
     attached = []
     for number in range(view.shards):
         primary = view.primary_of(number)
-        others = [one for one in view.shard(number) if one is not primary and one.id not in view.owned]
+        others = [one for one in view.shard(number) if one is not primary and not one.state.slots]
         for node in others if primary is not None else ():
             if primary is not None and node.state.primary != primary.id:
                 await engine.replicate(node.server, primary.id)
                 attached.append(node.member.pod)
-    return Step(ClusterPhase.SCALING, f"attaching {_names(attached)}") if attached else None
+    return Step(ClusterPhase.SCALING, f"attaching {some_names(attached)}") if attached else None
 
 
 async def _replace_surplus_primaries(_cluster: RedisCluster, view: View, engine: Engine) -> Step | None:
@@ -172,7 +128,7 @@ async def _replace_surplus_primaries(_cluster: RedisCluster, view: View, engine:
             replaced += [primary.member.pod]
             for replica in [one for one in replicas if not one.member.surplus][:1]:
                 await engine.fail_over(replica.server)
-    return Step(ClusterPhase.SCALING, f"replacing {_names(replaced)} as primary") if replaced else None
+    return Step(ClusterPhase.SCALING, f"replacing {some_names(replaced)} as primary") if replaced else None
 
 
 async def _forget_lost(_cluster: RedisCluster, view: View, engine: Engine) -> Step | None:
@@ -227,9 +183,5 @@ async def _retire(_cluster: RedisCluster, view: View, engine: Engine) -> Step | 
             if node.id in other.state.peers:
                 await engine.forget(other.server, node.id)
         await engine.reset(node.server)
-    return Step(ClusterPhase.SCALING, f"removing {_names(node.member.pod for node in retired)}") if retired else None
-
-
-def _names(names: Iterable[str]) -> str:
-    found = sorted(names)
-    return ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+    names = some_names(node.member.pod for node in retired)
+    return Step(ClusterPhase.SCALING, f"removing {names}") if retired else None

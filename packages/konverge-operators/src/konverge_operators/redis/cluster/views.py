@@ -83,23 +83,26 @@ class View:
 
     @cached_property
     def owners(self) -> dict[int, str]:
-        """The owner of each slot: a node that claims it, that of the latest epoch; else what the others know."""
-        found: dict[int, str] = {}
-        for node in sorted(self.nodes, key=lambda node: node.state.epoch):
-            for id_, peer in node.state.peers.items():
-                if id_ not in self.by_id:
-                    found.update(dict.fromkeys(peer.slots, id_))
-        for node in sorted(self.nodes, key=lambda node: node.state.epoch):
-            found.update(dict.fromkeys(node.state.slots, node.id))
-        return found
+        """The owner of each slot."""
+        return {slot: id_ for id_, slots in self.owned.items() for slot in slots}
 
     @cached_property
     def owned(self) -> dict[str, frozenset[int]]:
-        """The slots of each node."""
-        found: dict[str, set[int]] = {}
-        for slot, node in self.owners.items():
-            found.setdefault(node, set()).add(slot)
-        return {node: frozenset(slots) for node, slots in found.items()}
+        """The slots of each node: those that it claims, unless one of a later epoch does; else what others know."""
+        nodes = sorted(self.nodes, key=lambda node: node.state.epoch, reverse=True)
+        claims = [(node.id, node.state.slots) for node in nodes]
+        claims += [item for node in nodes for item in self._lost_claims(node)]
+        found: dict[str, frozenset[int]] = {}
+        taken: set[int] = set()
+        for id_, slots in claims:
+            if left := slots - taken:
+                found[id_] = found.get(id_, frozenset()) | left
+                taken |= left
+        return found
+
+    def _lost_claims(self, node: Node) -> list[tuple[str, frozenset[int]]]:
+        """Return the slots of nodes that do not reply, as a node knows them."""
+        return [(id_, peer.slots) for id_, peer in node.state.peers.items() if id_ not in self.by_id]
 
     @property
     def covered(self) -> int:
@@ -120,6 +123,11 @@ class View:
             return None
         primaries = [node for node in nodes if not node.state.primary]
         return max(primaries, key=lambda node: len(self.owned.get(node.id, ())), default=None)
+
+    def primary_by_id(self, id_: str) -> Node | None:
+        """Return a node by its id, or the primary that it replicates now; None if that one does not reply."""
+        node = self.by_id.get(id_)
+        return node if node is None or not node.state.primary else self.by_id.get(node.state.primary)
 
     def knows_all(self, node: Node, others: Iterable[Node]) -> bool:
         """Report whether a node knows others by their current addresses."""
