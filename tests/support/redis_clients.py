@@ -6,6 +6,7 @@ import asyncio
 from binascii import crc_hqx
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import pytest
 
@@ -138,7 +139,7 @@ class StoreClient:
 
 
 @asynccontextmanager
-async def operating(**spec: object) -> AsyncGenerator[tuple[ProcessCluster, StoreClient]]:
+async def operating(**spec: Any) -> AsyncGenerator[tuple[ProcessCluster, StoreClient]]:
     """Run the operator, and a cluster of three shards until it is ready."""
     async with process_cluster(*local_images()) as cluster, operating_in(cluster, new_operator()):
         await cluster.client.create(cluster_sample(**spec))
@@ -191,6 +192,6 @@ async def replace_all_pods(cluster: ProcessCluster, store: StoreClient) -> None:
         await cluster.client.delete(pod, grace_period=0)
     await store.close()
     async with asyncio.timeout(LIMIT):
-        while len(set(await store.hosts()) - before) < len(before):
+        while len(set(await store.hosts()) - before) < len(before):  # noqa: ASYNC110
             await asyncio.sleep(0.2)
     await until_ready(cluster)

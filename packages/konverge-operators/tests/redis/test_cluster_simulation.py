@@ -17,7 +17,7 @@ from konverge.testing import run_in_virtual_time
 from konverge_operators.redis.cluster.api import RedisCluster, RedisClusterSpec
 from konverge_operators.redis.cluster.engine import Server
 from konverge_operators.redis.cluster.forming import Step
-from konverge_operators.redis.cluster.reconciler import kept_replicas
+from konverge_operators.redis.cluster.reconciler import replicas_to_run
 from konverge_operators.redis.cluster.reports import record
 from konverge_operators.redis.cluster.slots import SLOTS
 from konverge_operators.redis.cluster.steps import advance
@@ -66,7 +66,7 @@ class World:
         view = await observe(members, self.engine, shards=cluster.spec.shards)
         step = await advance(cluster, view, self.engine)
         record(cluster, view, step)
-        kept = kept_replicas(cluster, view, sets)
+        kept = replicas_to_run(cluster, view, sets)
         self.sets = {shard: count for shard, count in self.sets.items() if shard not in sets} | kept
         if stale or self.random.random() < self.engine.crashes:
             raise Crash  # a stale status is refused by the server

@@ -30,11 +30,11 @@ async def form(cluster: RedisCluster, view: View, engine: Engine) -> Step | None
     if set(status.forming) != view.by_id.keys():
         return await _record_nodes(cluster, view, engine)
     await meet(view, view.nodes, engine)
-    if not all(view.knows_all(node, view.nodes) for node in view.nodes):
+    if not all(view.has_addresses(node, view.nodes) for node in view.nodes):
         return Step(phase, "introducing the nodes to each other")
     for number, slots in enumerate(initial_slots(view.shards)):
         await _form_shard(view, number, slots, engine)
-    status.formed = view.is_covered
+    status.formed = view.is_covered and view.is_consistent
     return Step(phase, "assigning slots") if not status.formed else None
 
 
@@ -85,7 +85,7 @@ async def meet(view: View, nodes: Sequence[Node], engine: Engine) -> bool:
     """Introduce nodes to the first one where they do not know each other by their current addresses."""
     first, met = nodes[0], False
     for node in nodes[1:]:
-        if not (view.knows_all(first, [node]) and view.knows_all(node, [first])):
+        if not (view.has_addresses(first, [node]) and view.has_addresses(node, [first])):
             await engine.meet(first.server, node.server)
             met = True
     return met

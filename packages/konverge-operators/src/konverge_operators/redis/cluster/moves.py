@@ -10,7 +10,7 @@ from konverge_operators.redis.cluster.engine import Engine
 from konverge_operators.redis.cluster.slots import Move
 from konverge_operators.redis.cluster.views import Node, View
 
-__all__ = ["finish_moves", "half_open", "move_slots", "run_moves"]
+__all__ = ["finish_moves", "move_slots", "open_moves", "run_moves"]
 
 
 async def move_slots(engine: Engine, source: Node, target: Node, slots: Collection[int]) -> None:
@@ -37,7 +37,7 @@ async def run_moves(engine: Engine, view: View, moves: list[Move], *, at_a_time:
     return done
 
 
-def half_open(view: View) -> dict[int, str]:
+def open_moves(view: View) -> dict[int, str]:
     """Return the slots that a crash has left half-open, with the id of the node that they move to."""
     found: dict[int, str] = {}
     primaries = [node for node in view.nodes if not node.state.primary]
@@ -55,7 +55,7 @@ async def finish_moves(engine: Engine, view: View, *, at_a_time: int) -> int:
     the primary of the node that it was moving to. A move whose other side does not reply is left alone, unless all
     members reply: then that side no longer exists.
     """
-    found = half_open(view)
+    found = open_moves(view)
     targets = {slot: target.id for slot, id_ in found.items() if (target := view.primary_by_id(id_)) is not None}
     lost = found.keys() - targets.keys()
     if lost and not view.unreachable:

@@ -26,7 +26,7 @@ from konverge_operators.redis.cluster.reports import record, set_conditions
 from konverge_operators.redis.cluster.steps import advance, next_update
 from konverge_operators.redis.cluster.views import Member, View, expected_members, is_empty, observe
 
-__all__ = ["RedisClusterReconciler", "cluster_controller", "kept_replicas", "new_cluster_workflow"]
+__all__ = ["RedisClusterReconciler", "cluster_controller", "new_cluster_workflow", "replicas_to_run"]
 
 _STEPS = 10
 """How many steps one reconcile does at most."""
@@ -44,7 +44,9 @@ def new_cluster_workflow(generate: Callable[[], str] = generate_password) -> Wor
             raise Waiting("PasswordMissing", f"Secret {cluster.name} has no key password")
         view = await _proceed(cluster, ctx, password)
         annotations = await configuration.annotations(cluster, ctx)
-        replicas = kept_replicas(cluster, view, {_shard(one): one.spec.replicas or 0 for one in ctx.owned(StatefulSet)})
+        replicas = replicas_to_run(
+            cluster, view, {_shard(one): one.spec.replicas or 0 for one in ctx.owned(StatefulSet)}
+        )
         shards = [children.stateful_set_for(cluster, *one, annotations) for one in sorted(replicas.items())]
         return [*shards, children.service_for(cluster), children.budget_for(cluster)]
 
@@ -127,7 +129,7 @@ async def _update(cluster: RedisCluster, view: View, ctx: Context) -> Step | Non
     return Step(ClusterPhase.UPDATING, f"replacing {node.member.pod} of {cluster.name}")
 
 
-def kept_replicas(cluster: RedisCluster, view: View, existing: dict[int, int]) -> dict[int, int]:
+def replicas_to_run(cluster: RedisCluster, view: View, existing: dict[int, int]) -> dict[int, int]:
     """Return the shards whose StatefulSets are to exist, with their replicas.
 
     A removed shard stays until all its nodes are empty; a shard keeps its pods until its primary is one that stays.
@@ -142,7 +144,7 @@ def kept_replicas(cluster: RedisCluster, view: View, existing: dict[int, int]) -
             found[shard] = replicas
         elif shard < cluster.spec.shards and replicas > wanted:
             primary = view.primary_of(shard)
-            moved = settled and primary is not None and not primary.member.surplus
+            moved = settled and primary is not None and not primary.member.excess
             found[shard] = wanted if moved else replicas
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from konverge import Context
 from konverge_operators.redis.cluster.api import NodeStatus, RedisCluster, SlotsStatus
 from konverge_operators.redis.cluster.forming import Step
-from konverge_operators.redis.cluster.moves import half_open
+from konverge_operators.redis.cluster.moves import open_moves
 from konverge_operators.redis.cluster.slots import SLOTS, is_balanced
 from konverge_operators.redis.cluster.views import Member, View
 
@@ -19,7 +19,7 @@ def record(cluster: RedisCluster, view: View, step: Step | None) -> None:
     status = cluster.status
     known = {one.pod: one.id for one in status.nodes}
     status.nodes = [_node_status(member, view, known.get(member.pod, "")) for member in view.members]
-    status.slots = SlotsStatus(assigned=view.covered, migrating=len(half_open(view)))
+    status.slots = SlotsStatus(assigned=view.covered, migrating=len(open_moves(view)))
     status.step, status.step_message = (step.phase.value, step.message) if step is not None else ("", "")
     keep = [node.id for number in range(view.shards) if (node := view.primary_of(number)) is not None]
     status.balanced = is_balanced(view.owned, keep, threshold=cluster.spec.rebalance.threshold)

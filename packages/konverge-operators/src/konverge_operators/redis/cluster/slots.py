@@ -35,13 +35,13 @@ def plan_moves(owned: Mapping[str, frozenset[int]], keep: Iterable[str]) -> list
     if not targets:
         return []
     counts = slot_counts(targets, owned)
-    surplus = [
+    excess = [
         (slot, node)
         for node, slots in sorted(owned.items())
         for slot in sorted(slots, reverse=True)[: max(len(slots) - counts.get(node, 0), 0)]
     ]
     wanted = [node for node in targets for _ in range(counts[node] - len(owned.get(node, ())))]
-    return [Move(slot, source, target) for (slot, source), target in zip(surplus, wanted, strict=True)]
+    return [Move(slot, source, target) for (slot, source), target in zip(excess, wanted, strict=True)]
 
 
 def is_balanced(owned: Mapping[str, frozenset[int]], keep: Iterable[str], *, threshold: int) -> bool:

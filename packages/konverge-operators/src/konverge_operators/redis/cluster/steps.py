@@ -33,7 +33,7 @@ async def advance(cluster: RedisCluster, view: View, engine: Engine) -> Step | N
         _check_coverage,
         _finish_moves,
         _attach_replicas,
-        _replace_surplus_primaries,
+        _replace_excess_primaries,
         _forget_lost,
         _rebalance,
         _retire,
@@ -49,6 +49,8 @@ async def advance(cluster: RedisCluster, view: View, engine: Engine) -> Step | N
         return _missing(cluster, view)
     if behind := [node.member.pod for node in view.active if not node.state.synced]:
         return Step(ClusterPhase.DEGRADED, f"{some_names(behind)} has no connection to its primary")
+    if not view.is_consistent:
+        return Step(ClusterPhase.REBALANCING, "the servers do not know all owners of slots yet")
     return None
 
 
@@ -83,7 +85,7 @@ async def _introduce(_cluster: RedisCluster, view: View, engine: Engine) -> Step
         message = f"{some_names(one.member.pod for one in foreign)} has slots of another cluster: delete its claim"
         return Step(ClusterPhase.DEGRADED, message)
     new = any(one.id not in known for one in nodes)
-    if await meet(view, nodes, engine) or not all(view.knows_all(node, nodes) for node in nodes):
+    if await meet(view, nodes, engine) or not all(view.has_addresses(node, nodes) for node in nodes):
         return Step(ClusterPhase.SCALING if new else ClusterPhase.DEGRADED, "introducing nodes")
     return None
 
@@ -118,15 +120,15 @@ async def _attach_replicas(_cluster: RedisCluster, view: View, engine: Engine) -
     return Step(ClusterPhase.SCALING, f"attaching {some_names(attached)}") if attached else None
 
 
-async def _replace_surplus_primaries(_cluster: RedisCluster, view: View, engine: Engine) -> Step | None:
+async def _replace_excess_primaries(_cluster: RedisCluster, view: View, engine: Engine) -> Step | None:
     """Make another member of a shard its primary, if the primary is a pod that goes."""
     replaced = []
     for number in range(view.shards):
         primary = view.primary_of(number)
-        if primary is not None and primary.member.surplus:
+        if primary is not None and primary.member.excess:
             replicas = [one for one in view.shard(number) if one.state.primary == primary.id and one.state.synced]
             replaced += [primary.member.pod]
-            for replica in [one for one in replicas if not one.member.surplus][:1]:
+            for replica in [one for one in replicas if not one.member.excess][:1]:
                 await engine.fail_over(replica.server)
     return Step(ClusterPhase.SCALING, f"replacing {some_names(replaced)} as primary") if replaced else None
 

@@ -17,13 +17,13 @@ __all__ = ["Member", "Node", "View", "expected_members", "is_empty", "observe"]
 class Member:
     """One pod of the cluster, whether or not it exists. `server` is None while it has no address.
 
-    A surplus member goes when its shard gets fewer replicas; an outdated one has an old template.
+    A excess member goes when its shard gets fewer replicas; an outdated one has an old template.
     """
 
     pod: str
     shard: int
     server: Server | None = None
-    surplus: bool = False
+    excess: bool = False
     outdated: bool = False
 
 
@@ -50,7 +50,7 @@ def expected_members(name: str, *, shards: int, per_shard: int, existing: Mappin
     for shard in sorted({*range(shards), *existing}):
         wanted = per_shard if shard < shards else 0
         ordinals = range(max(wanted, existing.get(shard, 0)))
-        found += [Member(f"{name}-shard-{shard}-{one}", shard, surplus=one >= wanted) for one in ordinals]
+        found += [Member(f"{name}-shard-{shard}-{one}", shard, excess=one >= wanted) for one in ordinals]
     return found
 
 
@@ -113,6 +113,15 @@ class View:
     def is_covered(self) -> bool:
         return self.covered == SLOTS
 
+    @property
+    def is_consistent(self) -> bool:
+        """Report whether all nodes know the same owners of slots: a client may ask any of them."""
+        return all(self._knows_owners(node) for node in self.active)
+
+    def _knows_owners(self, node: Node) -> bool:
+        known = {id_: peer.slots for id_, peer in node.state.peers.items()} | {node.id: node.state.slots}
+        return all(known.get(id_) == slots for id_, slots in self.owned.items())
+
     def shard(self, number: int) -> list[Node]:
         return [node for node in self.nodes if node.shard == number]
 
@@ -129,7 +138,7 @@ class View:
         node = self.by_id.get(id_)
         return node if node is None or not node.state.primary else self.by_id.get(node.state.primary)
 
-    def knows_all(self, node: Node, others: Iterable[Node]) -> bool:
+    def has_addresses(self, node: Node, others: Iterable[Node]) -> bool:
         """Report whether a node knows others by their current addresses."""
         peers = node.state.peers
         return all(one.id in peers and peers[one.id].host == one.server.host for one in others if one.id != node.id)
