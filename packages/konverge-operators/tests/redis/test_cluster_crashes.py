@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from konverge.manager import Operator
 from konverge_cluster.testing import Simulation, simulate
 from konverge_operators.redis.cluster.api import ClusterPhase, RedisCluster
@@ -25,12 +27,21 @@ def build() -> Operator:
     return new_operator(clusters=FixedPasswords(), engine=engine.opened)
 
 
-async def live(sim: Simulation) -> None:
+async def form(sim: Simulation) -> None:
+    """Form a cluster, and delete it."""
+    await live(sim, ())
+
+
+async def resize(sim: Simulation) -> None:
     """Form a cluster, scale it out and in, and delete it."""
+    await live(sim, (4, 3))
+
+
+async def live(sim: Simulation, sizes: tuple[int, ...]) -> None:
     try:
         await until_ready(sim)
         assert engine.write(0, "key")
-        for shards in (4, 3):
+        for shards in sizes:
             await sim.client.patch(RedisCluster, NAME, {"spec": {"shards": shards}})
             await until_ready(sim)
         owner = engine.owner(0)
@@ -53,6 +64,12 @@ async def until_ready(sim: Simulation) -> None:
 SAMPLE = cluster_sample(deletionPolicy="Delete", replicasPerShard=1, rebalance={"maxConcurrent": 1024})
 
 
-@simulate(build, samples=[SAMPLE], seeds=5, each_write=True)
-async def test_an_operator_killed_at_any_write_reaches_the_same_result(sim: Simulation) -> None:
-    await live(sim)
+@simulate(build, samples=[SAMPLE], seeds=2, each_write=True)
+async def test_an_operator_killed_at_any_write_forms_one_cluster(sim: Simulation) -> None:
+    await form(sim)
+
+
+@pytest.mark.campaigns
+@simulate(build, samples=[SAMPLE], seeds=20, each_write=True)
+async def test_an_operator_killed_at_any_write_moves_all_slots(sim: Simulation) -> None:
+    await resize(sim)
