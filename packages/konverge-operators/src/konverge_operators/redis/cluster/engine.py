@@ -46,9 +46,9 @@ class NodeState:
     synced: bool = True
     persisted: bool = True
     slots: frozenset[int] = frozenset()
-    migrating: Mapping[int, str] = field(default_factory=dict)
-    importing: Mapping[int, str] = field(default_factory=dict)
-    peers: Mapping[str, Peer] = field(default_factory=dict)
+    migrating: Mapping[int, str] = field(default_factory=dict[int, str])
+    importing: Mapping[int, str] = field(default_factory=dict[int, str])
+    peers: Mapping[str, Peer] = field(default_factory=dict[str, Peer])
 
 
 @runtime_checkable

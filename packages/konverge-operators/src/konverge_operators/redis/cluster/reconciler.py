@@ -76,12 +76,14 @@ async def _connection_secret(cluster: RedisCluster, ctx: Context, generate: Call
 async def _proceed(cluster: RedisCluster, ctx: Context, password: str) -> View:
     """Do one step after the other until one has to wait; record what was observed last."""
     engine, members = ctx.shared(Engine), await _members(cluster, ctx, password)
-    forming, step, last = cluster.status.forming, None, None
-    for _ in range(_STEPS):
+    forming, last, steps = cluster.status.forming, None, 0
+    while True:
+        steps += 1
         view = await observe(members, engine, shards=cluster.spec.shards)
-        last, step = step, await advance(cluster, view, engine)
-        if step is None or step == last or cluster.status.forming != forming:
+        step = await advance(cluster, view, engine)
+        if step is None or step == last or cluster.status.forming != forming or steps == _STEPS:
             break  # done, or it waits for the servers, or for the status that must be written first
+        last = step
     record(cluster, view, step or await _update(cluster, view, ctx))
     return view
 
@@ -90,9 +92,7 @@ async def _members(cluster: RedisCluster, ctx: Context, password: str) -> list[M
     """Return the members of the desired shards and of the existing StatefulSets, with the servers of their pods."""
     pods = {pod.name: pod for pod in await ctx.list(Pod)}
     sets = {_shard(one): one for one in ctx.owned(StatefulSet)}
-    revisions = {
-        shard: (one.status.update_revision or "") if one.status is not None else "" for shard, one in sets.items()
-    }
+    revisions = {shard: one.status.update_revision or "" for shard, one in sets.items()}
     members = expected_members(
         cluster.name,
         shards=cluster.spec.shards,
@@ -103,7 +103,7 @@ async def _members(cluster: RedisCluster, ctx: Context, password: str) -> list[M
 
 
 def _with_pod(member: Member, pod: Pod | None, revision: str, password: str) -> Member:
-    if pod is None or pod.metadata.deletion_timestamp is not None or pod.status is None or not pod.status.pod_ip:
+    if pod is None or pod.metadata.deletion_timestamp is not None or not pod.status.pod_ip:
         return member
     current = (pod.metadata.labels or {}).get("controller-revision-hash", revision)
     server = Server(member.pod, pod.status.pod_ip, password)
@@ -177,7 +177,7 @@ class RedisClusterReconciler(WorkflowReconciler[RedisCluster]):
     def observe(self, cluster: RedisCluster, ctx: Context, state: WorkflowState, /) -> None:
         """Set the counts and the conditions of the cluster."""
         sets = [one for one in (state["shards"].objects if "shards" in state else ()) if isinstance(one, StatefulSet)]
-        cluster.status.ready_replicas = sum(one.status.ready_replicas or 0 for one in sets if one.status is not None)
+        cluster.status.ready_replicas = sum(one.status.ready_replicas or 0 for one in sets)
         if sets:
             cluster.status.connection_secret = cluster.name
         set_conditions(cluster, ctx)

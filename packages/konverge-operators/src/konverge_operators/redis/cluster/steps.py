@@ -109,7 +109,7 @@ async def _finish_moves(cluster: RedisCluster, view: View, engine: Engine) -> St
 
 async def _attach_replicas(_cluster: RedisCluster, view: View, engine: Engine) -> Step | None:
     """Make every node of a shard a replica of its primary, those with slots aside."""
-    attached = []
+    attached: list[str] = []
     for number in range(view.shards):
         primary = view.primary_of(number)
         others = [one for one in view.shard(number) if one is not primary and not one.state.slots]
@@ -122,7 +122,7 @@ async def _attach_replicas(_cluster: RedisCluster, view: View, engine: Engine) -
 
 async def _replace_excess_primaries(_cluster: RedisCluster, view: View, engine: Engine) -> Step | None:
     """Make another member of a shard its primary, if the primary is a pod that goes."""
-    replaced = []
+    replaced: list[str] = []
     for number in range(view.shards):
         primary = view.primary_of(number)
         if primary is not None and primary.member.excess:
