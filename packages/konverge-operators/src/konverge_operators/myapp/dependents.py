@@ -7,7 +7,7 @@ it outlives the application. One that is named by `existing` is only read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from konverge import Context
 from konverge.objects import AnyObject, Kind, ObjectStatus, Unstructured, full_object, object_status
@@ -128,5 +128,5 @@ def _child(app: MyApp, kind: Kind, component: str, spec: Json) -> Unstructured:
 
 
 def _status_of(obj: AnyObject | None) -> Json:
-    found = full_object(obj).get("status") if obj is not None else None
-    return found if isinstance(found, dict) else {}
+    found: object = full_object(obj).get("status") if obj is not None else None
+    return cast("Json", found) if isinstance(found, dict) else {}

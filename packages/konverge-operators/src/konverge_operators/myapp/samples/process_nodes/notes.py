@@ -105,7 +105,7 @@ class Handler(BaseHTTPRequestHandler):
 def main() -> None:
     """Serve HTTP until SIGTERM."""
     server = ThreadingHTTPServer((os.environ["POD_IP"], int(os.environ["PORT"])), Handler)
-    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
+    signal.signal(signal.SIGTERM, lambda _number, _frame: threading.Thread(target=server.shutdown).start())
     server.serve_forever()
 
 
