@@ -48,6 +48,7 @@ async def check_points(client: Client) -> None:
     await _becomes_ready(client)
     await _refuses_what_is_invalid(client)
     await _survives_hands(client)
+    await _changes_nothing_while_suspended(client)
     await _runs_pods_as_the_spec_says(client)
     await _reads_configuration(client)
     await _is_exposed(client)
@@ -144,6 +145,19 @@ async def _survives_hands(client: Client) -> None:
     await client.patch(Deployment, "web", removed, patch_type="strategic")
     await client.patch(Service, "web", {"spec": {"ports": [{"port": 81, "$patch": "delete"}]}}, patch_type="strategic")
     await _wait(client, lambda one: _condition(one, "ForeignFields")[0] == "False")
+    await _ready(client)
+
+
+async def _changes_nothing_while_suspended(client: Client) -> None:
+    """A suspended application keeps its children as they are; its status goes on."""
+    await client.patch(WebApp, "web", {"spec": {"suspend": True, "replicas": 3}})
+    app = await _wait(client, lambda one: one.status.message.startswith("spec.suspend is set: nothing is changed"))
+    assert (app.status.phase, app.status.ready_replicas) == (Phase.READY, 2)
+    assert (await client.get(Deployment, "web")).spec.replicas == 2
+    await client.patch(WebApp, "web", {"spec": {"suspend": False}})
+    await _wait(client, lambda one: one.status.ready_replicas == 3)
+    await client.patch(WebApp, "web", {"spec": {"replicas": 2}})
+    await _wait(client, lambda one: one.status.ready_replicas == 2)
     await _ready(client)
 
 

@@ -47,6 +47,20 @@ def deployment_of(app: WebApp, counts: Sequence[int], *conditions: dict[str, str
     return deployment
 
 
+@pytest.mark.parametrize("phase", [Phase.CREATED, Phase.READY])
+def test_a_suspended_application_has_the_phase_of_what_is_there(phase: Phase) -> None:
+    app = app_of(phase=phase)
+    ready = judged(app, deployment_of(app, (3, 3, 3), FINISHED))
+    derived = derive_phase(app, WorkflowState(ready.states, suspended=True))
+    assert (derived.phase, derived.reason) == (Phase.READY, "Suspended")
+    nothing = ComponentState(name="application", phase=ComponentPhase.WAITING, reason="Suspended", message="nothing")
+    derived = derive_phase(app, WorkflowState((nothing,), suspended=True))
+    assert (derived.phase, derived.message) == (
+        phase,
+        "spec.suspend is set: nothing is changed; waiting for application (nothing)",
+    )
+
+
 def judged(app: WebApp, deployment: Deployment) -> WorkflowState:
     """Return the state that a workflow finds for an application with this Deployment."""
     objects: list[AnyObject] = [deployment]
@@ -130,7 +144,7 @@ counts = st.integers(0, 4)
 
 
 @given(
-    st.tuples(counts, counts, counts),
+    st.tuples(counts, counts, counts).map(lambda found: (max(found), *found[1:])),  # no more of a kind than there are
     st.lists(st.sampled_from([FINISHED, ROLLING, LATE, REFUSED]), max_size=2),
     st.booleans(),
     st.builds(app_of, st.sampled_from(["", "a:1"]), image=st.sampled_from(["a:1", "a:2"]), replicas=counts),

@@ -218,6 +218,8 @@ class WebAppSpec(Spec):
     scheduling: Scheduling = field(default_factory=Scheduling)
     strategy: Strategy = field(default_factory=Strategy)
     monitoring: Monitoring | None = None
+    suspend: bool = False
+    """Change nothing; the status is kept up to date."""
 
 
 class WebAppStatus(WorkflowStatus):

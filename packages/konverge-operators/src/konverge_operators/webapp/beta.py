@@ -95,6 +95,7 @@ class _V1Fields(_V1Ingress):
     scheduling: Scheduling | None = None
     strategy: Strategy | None = None
     monitoring: Monitoring | None = None
+    suspend: bool | None = None
 
 
 _V1_ANNOTATION = AnnotationValue("webapp.example.com/v1", _V1Fields)

@@ -108,7 +108,19 @@ def application_status(app: WebApp, objects: Sequence[AnyObject]) -> ObjectStatu
 
 
 def derive_phase(app: WebApp, state: WorkflowState) -> DerivedPhase[Phase]:
-    """Return the phase that follows from what is observed. Every state has one."""
+    """Return the phase that follows from what is observed. Every state has one.
+
+    A suspended application has the phase of what is there; the reason says that nothing is changed.
+    """
+    derived = _derive_phase(app, state)
+    if not state.suspended:
+        return derived
+    phase = derived.phase if state["application"].objects else app.status.phase
+    message = "; ".join(filter(None, ["spec.suspend is set: nothing is changed", state.message]))
+    return DerivedPhase(phase, "Suspended", message)
+
+
+def _derive_phase(app: WebApp, state: WorkflowState) -> DerivedPhase[Phase]:
     if state.terminating:
         return DerivedPhase(Phase.DELETING, "Deleting", "children are being deleted")
     if state.errors:

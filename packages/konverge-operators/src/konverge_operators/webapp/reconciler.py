@@ -151,6 +151,7 @@ workflow: Workflow[WebApp] = Workflow(
     ),
     phases=phases,
     configuration=configuration,
+    suspended=lambda app: app.spec.suspend,
     reports_foreign_fields_of=(Deployment, Service),
 )
 
@@ -166,7 +167,7 @@ class WebAppReconciler(WorkflowReconciler[WebApp]):
             ctx.condition(app, "Ready", False, reason="Created", message="the WebApp is not reconciled yet")
             app = await ctx.update_status(app)
         deployment = await ctx.get(Deployment, app.name)
-        if deployment is not None:
+        if deployment is not None and not app.spec.suspend:
             app = await self._roll_back(app, ctx, deployment)
         return await super().reconcile(app, ctx)
 
