@@ -10,7 +10,7 @@ import pytest
 
 from churn import EVERY_KIND, churn, deployment
 from konverge.testing import run_in_virtual_time
-from konverge_cluster.testing.clusters import TestCluster, virtual_clock
+from konverge_cluster.testing import TestCluster, virtual_clock
 from repository import ROOT
 
 GROWTH_LIMIT = 16.0  # in MB, of 24 written meanwhile in 20 rounds, and 48 in 40

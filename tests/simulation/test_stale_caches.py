@@ -1,4 +1,8 @@
-"""T39 and T40 on virtual time: a stale cache deletes no child of a new owner, and gives none to a dead one."""
+"""T39 and T40 on virtual time: a stale cache deletes no child of a new owner, and gives none to a dead one.
+
+Each is one fault in one order, so a script and not a seeded simulation; `konverge_cluster.testing.simulate` has stale
+lists among its faults.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ import pytest
 from gadgets import Gadget
 from konverge import Manager, crd_for
 from konverge.client import InProcessTransport
-from konverge_cluster.testing.clusters import TestCluster, virtual_clock
+from konverge_cluster.testing import TestCluster, virtual_clock
 from stale_scenarios import StaleScenario
 
 Propagation = Literal["Background", "Orphan"]

@@ -16,7 +16,7 @@ from konverge import Client
 from konverge.objects import Unstructured
 from konverge.testing import run_in_virtual_time
 from konverge_cluster import EmbeddedCluster
-from konverge_cluster.testing.clusters import virtual_clock
+from konverge_cluster.testing import virtual_clock
 
 __all__ = ["EVERY_KIND", "churn", "deployment"]
 
