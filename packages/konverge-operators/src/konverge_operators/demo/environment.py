@@ -106,11 +106,18 @@ async def operator_arguments(environment: DemoEnvironment, client: Client, opera
     if environment.account is None:
         return environment.arguments
     namespace = client.options.namespace
-    release = Release(operator=operator, target="demo", image="demo", namespace=namespace, namespaces=(namespace,))
+    release = Release(
+        operator=operator,
+        target="demo",
+        image="demo",
+        namespace=namespace,
+        namespaces=(namespace,),
+        installation=operator.name,  # the namespace is its own, and `konverge run` names the lease after the operator
+    )
     for obj in rbac_objects(release):
         if obj.metadata.get("namespace"):  # a webhook's certificate is kept up to date by this process
             await client.create(obj)
-    token = await client.create_token(operator.name, lifetime=_TOKEN_LIFETIME)
+    token = await client.create_token(release.name, lifetime=_TOKEN_LIFETIME)
     _write_kubeconfig(environment.account, token.token, Path(environment.arguments[1]))
     return ("--kubeconfig", str(environment.account))
 

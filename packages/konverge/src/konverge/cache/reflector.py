@@ -173,7 +173,9 @@ class Reflector:
 
     async def _check_history(self) -> None:
         """Find out whether the server's history restarted; if so, list again whatever its version is."""
+        reconnecting = self._reconnecting
         await self._wait_to_send()
+        self._reconnecting = reconnecting  # the list or watch that follows waits for its turn too
         try:
             restarted = await self._with_timeout(self._history.check(), "list", self._options.idle_timeout)
         except (ServerError, TransportError, TooManyRequests) as error:
