@@ -38,7 +38,8 @@ from konverge_cluster.volumes.pod_claims import PODS_BY_CLAIM, claims_of_pod
 
 __all__ = ["SimulatedNodes"]
 
-_ATTEMPTS: Final = 6
+_ATTEMPTS: Final = 40
+_LONGEST_WAIT: Final = 7.0  # a kubelet waits as long at most
 
 
 class SimulatedNodes:
@@ -164,7 +165,7 @@ class SimulatedNodes:
     async def register(self) -> None:
         """Create the Node objects, as kubelets do when they start; existing ones are left unchanged.
 
-        Server errors are retried for about a minute.
+        Server errors are retried for about four minutes.
         """
         for node in self.nodes.values():
             for attempt in range(_ATTEMPTS):
@@ -174,7 +175,7 @@ class SimulatedNodes:
                 except (ServerError, TooManyRequests, TransportError):
                     if attempt == _ATTEMPTS - 1:
                         raise
-                    await asyncio.sleep(2.0**attempt)
+                    await asyncio.sleep(min(2.0**attempt, _LONGEST_WAIT))
 
     async def _register(self, node: SimulatedNode) -> None:
         client = self._client.using(field_manager="kubelet")
