@@ -80,7 +80,7 @@ cluster: $(STAMP) ## all other tests that need a control plane
 	$(BIN)/pytest $(SLOW) --ignore=tests/contract
 
 # Only the files that have such tests are named: collecting all others takes longer than many of these tests.
-processes: $(STAMP) ## containers as local processes, one test at a time (a minute and a half; Linux)
+processes: $(STAMP) ## containers as local processes, one test at a time (three minutes; Linux)
 	$(BIN)/pytest -m processes $$(grep -rl --include='test_*.py' 'mark\.processes' packages examples tests | sort)
 
 # Tests with a control plane mostly wait, the others compute: so two lanes, each on two processes, and those that compute

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 
 import pytest
 
+from konverge_operators.database.postgresql.configuration import TTL
 from running_databases import RunningDatabase, running_database
 
 pytestmark = [pytest.mark.engines, pytest.mark.real_time(limit=7200), pytest.mark.plain_loop]
@@ -34,11 +36,29 @@ async def kill_leader(database: RunningDatabase, *, for_long: bool) -> None:
     kind = f"{leader} killed" + (" for long" if for_long else "")
     async with database.outage(kind):
         if not for_long:
-            await database.faults.kill(database.key(leader))
+            await database.kill(leader)
             return
         await database.kill_for_long(leader)
         await database.wait(lambda one: one.status.primary not in ("", leader))
     await database.faults.unblock_api_server(database.key(leader))
+
+
+async def test_a_leader_that_is_lost_before_it_has_a_synchronous_replica_has_no_successor() -> None:
+    """Nobody else is known to have every commit. The database waits for that leader, and says so."""
+    async with running_database() as database:
+        first = (await database.wait_for_members(3)).status.primary
+        await database.connect()
+        async with database.clients():
+            await database.kill_for_long(first)
+            while (second := await database.lock_owner()) == first:
+                await asyncio.sleep(0.05)
+            await database.kill_for_long(second)
+            await asyncio.sleep(2 * TTL)
+            assert (await database.get()).status.primary == ""
+            await database.each(database.faults.unblock_api_server)
+            await database.wait_for_members(3)
+            print(f"{first} and {second} were lost, {await database.primary()} leads", flush=True)
+            assert await database.primary() in (first, second)
 
 
 @pytest.mark.parametrize("operator", ["running", "stopped"])
@@ -51,7 +71,7 @@ async def test_all_members_killed_at_once_come_back_with_every_write(operator: s
                 if operator == "stopped":
                     await database.stop_operator()
                 async with database.outage(f"all killed, operator {operator}"):
-                    await database.each(database.faults.kill)
+                    await database.kill_all()
                 if operator == "stopped":
                     await database.start_operator()
                 await database.wait_for_members(3)

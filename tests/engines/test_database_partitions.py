@@ -26,6 +26,7 @@ async def test_a_leader_that_is_cut_from_the_api_server_goes_on_alone() -> None:
                 await asyncio.sleep(3 * TTL)
                 await database.faults.unblock_api_server(database.key(leader))
             await database.wait_for_members(3)
+        assert database.load.errors == []
         database.check_outages()
 
 
@@ -58,4 +59,5 @@ async def test_writes_go_on_while_the_api_server_is_away() -> None:
             await database.start_operator()
             found = await database.wait_for_members(3)
         assert found.status.primary == leader
+        assert database.load.errors == []
         assert max(database.outages) < TTL

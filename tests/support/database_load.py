@@ -69,6 +69,8 @@ class Load:
         self.login = login
         self.acknowledged: list[Write] = []
         self.attempted: set[tuple[int, int]] = set()
+        self.errors: list[str] = []
+        """What ended the connections of clients, but for those that gave up themselves after `ATTEMPT`."""
 
     async def prepare(self) -> None:
         """Create the tables, as soon as there is a leader."""
@@ -126,9 +128,13 @@ class Load:
     async def _write(self, client: int) -> None:
         numbers = iter(range(1_000_000_000))
         while True:
-            with suppress(*_ERRORS):
+            try:
                 async with await self.login.connect(self.host) as connection:
                     await self._write_rows(connection, client, numbers)
+            except TimeoutError:
+                pass
+            except _ERRORS as error:
+                self.errors.append(str(error))
             await asyncio.sleep(0.05)
 
     async def _write_rows(self, connection: psycopg.AsyncConnection[Any], client: int, numbers: Any) -> None:
@@ -197,7 +203,8 @@ class Prober:
             with suppress(*_ERRORS, KeyError):  # the last one: a member that does not exist now
                 async with await self.login.connect(self.hosts()[member]) as connection:
                     while True:
-                        await self._write(connection, member)
+                        with suppress(psycopg.errors.ReadOnlySqlTransaction):  # a replica: it may lead soon
+                            await self._write(connection, member)
                         await asyncio.sleep(0.05)
             await asyncio.sleep(0.05)
 
@@ -215,10 +222,17 @@ async def _limited(connection: psycopg.AsyncConnection[Any], query: LiteralStrin
     """Execute a statement; cut the connection if it takes too long, as a client does that gives up.
 
     Cancelling it would wait for an answer of the server.
+
+    Raises: TimeoutError when it took too long; psycopg would say that the server closed the connection.
     """
-    timer = asyncio.get_running_loop().call_later(ATTEMPT, _cut, connection)
+    loop = asyncio.get_running_loop()
+    timer = loop.call_later(ATTEMPT, _cut, connection)
     try:
         return await connection.execute(query, values)
+    except psycopg.OperationalError as error:
+        if timer.when() <= loop.time():
+            raise TimeoutError(f"no answer within {ATTEMPT:.0f} s") from error
+        raise
     finally:
         timer.cancel()
 

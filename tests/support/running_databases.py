@@ -15,7 +15,7 @@ from typing import Any
 
 from database_load import Load, Login, Prober
 from konverge import ObjectMeta
-from konverge.k8s.core.v1 import Pod, Secret, Service
+from konverge.k8s.core.v1 import ConfigMap, Pod, Secret, Service
 from konverge.objects import AnyObject, Key
 from konverge_cluster.processes.faults import Faults
 from konverge_operators.database.api import Database, DatabaseSpec, Phase
@@ -23,6 +23,7 @@ from konverge_operators.database.operator import new_operator
 from konverge_operators.database.postgresql.configuration import TTL
 from konverge_operators.database.postgresql.engine import PostgreSQL
 from konverge_operators.database.postgresql.local_images import local_images
+from konverge_operators.database.postgresql.states import Store
 from process_clusters import ProcessCluster, process_cluster
 from process_operators import operating_in
 
@@ -30,6 +31,8 @@ __all__ = ["NAME", "RunningDatabase", "running_database"]
 
 NAME = "orders"
 LIMIT = 180.0
+_NOISE = ("STATEMENT:", "read-only transaction", "no action.")
+"""What the prober and healthy members write to the log all the time."""
 
 
 class RunningDatabase:
@@ -76,6 +79,13 @@ class RunningDatabase:
     async def primary(self) -> str:
         return (await self.get()).status.primary
 
+    async def lock_owner(self) -> str:
+        """Return the member that has Patroni's lock, or had it last."""
+        return (await self._store()).leader
+
+    async def _store(self) -> Store:
+        return Store.of(NAME, await self.client.list(ConfigMap))
+
     async def wait(self, fact: Callable[[Database], bool]) -> Database:
         def holds(obj: Any) -> bool:
             return obj is not None and fact(obj)
@@ -88,13 +98,18 @@ class RunningDatabase:
         return found
 
     async def wait_for_members(self, count: int) -> Database:
-        """Wait until the database is ready with so many members."""
+        """Wait until the database is ready with so many members, and the engine agrees: a status may be old."""
 
         def complete(obj: Database) -> bool:
             status = obj.status
             return status.phase is Phase.READY and status.ready_replicas == len(status.members) == count
 
-        return await self.wait(complete)
+        while True:
+            found, store = await self.wait(complete), await self._store()
+            is_synchronous = found.spec.synchronous == "off" or count == 1 or bool(store.synchronous)
+            if store.leader == found.status.primary and is_synchronous:
+                return found
+            await asyncio.sleep(0.1)
 
     async def _description(self) -> str:
         """Return what is known of the database and its members, for a failed test."""
@@ -102,9 +117,12 @@ class RunningDatabase:
         lines = [f"{status.phase}: {status.message}; last error: {status.last_error}"]
         for pod in await self.client.list(Pod):
             lines.append(f"{pod.name} {pod.metadata.labels} {pod.metadata.annotations.get('status')}")
-            run = self.cluster.process_pod(pod.name).containers["database"].state.restarts
-            lines += self.cluster.log(pod.name, "database", run).splitlines()[-10:]
+            log = self.cluster.log(pod.name, "database", self._restarts(pod.name)).splitlines()
+            lines += [line for line in log if not any(text in line for text in _NOISE)][-30:]
         return "\n".join(lines)
+
+    def _restarts(self, member: str) -> int:
+        return self.cluster.process_pod(member).containers["database"].state.restarts
 
     # The clients
 
@@ -180,10 +198,20 @@ class RunningDatabase:
         pods = await self.client.list(Pod)
         await asyncio.gather(*(fault(self.key(pod.name)) for pod in pods))
 
+    async def kill_all(self) -> None:
+        """Kill all members at once."""
+        await asyncio.gather(*(self.kill(pod.name) for pod in await self.client.list(Pod)))
+
+    async def kill(self, member: str) -> None:
+        """Kill a member, and wait until it is dead: a write that starts then is acknowledged by another process."""
+        restarts = self._restarts(member)
+        await self.faults.kill(self.key(member))
+        await self.cluster.until(lambda: self._restarts(member) > restarts)
+
     async def kill_for_long(self, member: str) -> None:
         """Kill a member; it restarts, and reaches the API server only after `faults.unblock_api_server`."""
         await self.faults.block_api_server(self.key(member))
-        await self.faults.kill(self.key(member))
+        await self.kill(member)
 
 
 @asynccontextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from itertools import product
 
@@ -21,8 +22,8 @@ NOW = now()
 HOUR = timedelta(hours=1)
 
 
-def pod(ordinal: int, *, ready: bool = True, revision: str = "new") -> Pod:
-    condition = {"type": "Ready", "status": str(ready)}
+def pod(ordinal: int, *, ready: bool = True, revision: str = "new", since: timedelta = HOUR) -> Pod:
+    condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": (NOW - since).isoformat()}
     metadata = {"name": f"{NAME}-{ordinal}", "namespace": "default", "annotations": {REVISION: revision}}
     document = {"metadata": metadata, "spec": {"containers": []}, "status": {"conditions": [condition]}}
     return from_wire(Pod, {"apiVersion": "v1", "kind": "Pod", **document})
@@ -33,8 +34,8 @@ def claim(size: str) -> PersistentVolumeClaim:
     return from_wire(PersistentVolumeClaim, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **document})
 
 
-def stateful_set(replicas: int) -> StatefulSet:
-    template = {"metadata": {"annotations": {REVISION: "new"}}, "spec": {"containers": []}}
+def stateful_set(replicas: int, revision: str = "new") -> StatefulSet:
+    template = {"metadata": {"annotations": {REVISION: revision}}, "spec": {"containers": []}}
     spec = {"replicas": replicas, "selector": {}, "serviceName": NAME, "template": template}
     status = {"observedGeneration": 1, "replicas": replicas}
     document = {"metadata": {"name": NAME, "generation": 1}, "spec": spec, "status": status}
@@ -124,3 +125,47 @@ def test_an_update_waits_for_a_new_pod_and_replaces_a_broken_old_one_first() -> 
     broken = next_step(update("old", "old", "new", ready=(True, False, False)))
     assert isinstance(broken, Replace)
     assert broken.pod.name == f"{NAME}-1"
+
+
+def test_an_update_does_not_replace_a_pod_that_is_not_ready_for_a_moment() -> None:
+    """A primary loses its readiness while it hands over: it would be killed, and the lock would have to run out."""
+    facts = update("old", "new", "new")
+    handing_over = replace(
+        facts, pods=(pod(0, ready=False, revision="old", since=timedelta(seconds=9)), *facts.pods[1:])
+    )
+    assert next_step(handing_over) == Wait("no member accepts writes")
+    broken = next_step(replace(facts, pods=(pod(0, ready=False, revision="old"), *facts.pods[1:])))
+    assert isinstance(broken, Replace)
+
+
+def with_synchronous(mode: str, *chosen: int, replicas: int = 3) -> Facts:
+    """Return the facts of members that all serve; commits wait for the chosen ones."""
+    members = tuple(Member(f"{NAME}-{one}", healthy=True, synchronous=one in chosen) for one in range(replicas))
+    wanted = database(replicas=replicas, synchronous=mode)
+    wanted.status.last_ready = LastReady(replicas=replicas, revision="new")
+    return Facts(
+        database=wanted,
+        now=NOW,
+        revision="new",
+        stateful_set=stateful_set(replicas),
+        pods=tuple(pod(one) for one in range(replicas)),
+        observed=ObservedMembers(initialized=True, members=members, primary=f"{NAME}-0"),
+    )
+
+
+def test_a_primary_whose_commits_wait_for_no_replica_yet_is_not_ready_and_nothing_is_stopped() -> None:
+    for mode in ("on", "strict"):
+        facts = with_synchronous(mode)
+        assert derive_phase(facts.database, facts).reason == "NoSynchronousReplica"
+        assert next_step(replace(facts, revision="newer", stateful_set=stateful_set(3, "newer"))) == Wait(
+            "commits wait for no replica yet"
+        )
+        facts = with_synchronous(mode, 2)
+        assert derive_phase(facts.database, facts).phase is Phase.READY
+        assert next_step(facts) is None
+
+
+def test_a_single_member_or_one_without_synchronous_replication_waits_for_no_replica() -> None:
+    for facts in (with_synchronous("off"), with_synchronous("on", replicas=1)):
+        assert derive_phase(facts.database, facts).phase is Phase.READY
+        assert next_step(facts) is None

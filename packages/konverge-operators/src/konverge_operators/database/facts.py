@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from konverge.k8s.apps.v1 import StatefulSet
 from konverge.k8s.core.v1 import PersistentVolumeClaim, Pod
@@ -13,6 +14,9 @@ from konverge_operators.database.engine import Member, ObservedMembers
 from konverge_operators.database.names import REVISION, claim_name, ordinal_of, pod_name
 
 __all__ = ["Facts", "capacity_of", "is_pod_ready"]
+
+_RECOVERY: Final = timedelta(minutes=1)
+"""How long a member may need to become ready again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +87,15 @@ class Facts:
         is_current = (pod.metadata.annotations or {}).get(REVISION) == self.revision
         return not is_current and pod.metadata.deletion_timestamp is None
 
+    def is_broken(self, pod: Pod) -> bool:
+        """Report whether a pod is not ready for so long that it does not recover by itself.
+
+        A switchover, or a probe on a busy machine, takes the readiness for a moment. Whoever replaced such a pod would
+        kill a primary before it has handed over.
+        """
+        since = next((one.last_transition_time for one in pod.status.conditions or () if one.type == "Ready"), None)
+        return not is_pod_ready(pod) and (since is None or self.now - since > _RECOVERY)
+
     @property
     def healthy(self) -> tuple[str, ...]:
         return tuple(name for name in self.expected if self.is_healthy(name))
@@ -97,6 +110,16 @@ class Facts:
         name = self.observed.primary
         pod = self.pod(name) if name else None
         return name if pod is not None and is_pod_ready(pod) else ""
+
+    @property
+    def without_synchronous(self) -> bool:
+        """Whether commits have to wait for a replica, replicas are expected, and the engine has not chosen one yet.
+
+        It does so some seconds after each failover. A primary that is lost before has no successor: only the members
+        that the engine has chosen are known to have every commit.
+        """
+        wanted = self.database.spec.synchronous != "off" and self.replicas > 1
+        return wanted and not any(self.member(name).synchronous for name in self.healthy)
 
     @property
     def claims_to_resize(self) -> tuple[PersistentVolumeClaim, ...]:

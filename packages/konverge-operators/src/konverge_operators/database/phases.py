@@ -68,6 +68,8 @@ def _created(database: Database, facts: Facts) -> DerivedPhase[Phase]:
         return _updating(facts)
     if database.spec.replicas != last.replicas or facts.replicas != database.spec.replicas or facts.stopping:
         return DerivedPhase(Phase.SCALING, "Scaling", _progress(facts))
+    if facts.without_synchronous and len(facts.healthy) == facts.replicas:
+        return DerivedPhase(Phase.DEGRADED, "NoSynchronousReplica", "commits wait for no replica yet", warning=True)
     return DerivedPhase(Phase.DEGRADED, "MembersNotReady", _progress(facts), warning=True)
 
 
@@ -95,7 +97,8 @@ def _is_complete(facts: Facts) -> bool:
     pending = any(facts.member(name).pending_restart for name in facts.expected)
     waits = facts.stale or facts.stopping or facts.claims_to_resize or pending or not facts.set_is_current
     counts = len(facts.healthy) == facts.replicas == spec.replicas
-    return bool(facts.primary) and counts and not waits and facts.observed.config_current
+    serves = bool(facts.primary) and not facts.without_synchronous
+    return serves and counts and not waits and facts.observed.config_current
 
 
 def _ready(facts: Facts) -> DerivedPhase[Phase]:

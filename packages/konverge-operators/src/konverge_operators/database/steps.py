@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from konverge.k8s.core.v1 import Pod
 from konverge_operators.database.api import MAX_REPLICAS
-from konverge_operators.database.facts import Facts, is_pod_ready
+from konverge_operators.database.facts import Facts
 from konverge_operators.database.names import ordinal_of, pod_name
 
 __all__ = ["Replace", "Restart", "ScaleTo", "Step", "SwitchOver", "Wait", "best_replica", "next_step"]
@@ -65,7 +65,7 @@ def next_step(facts: Facts) -> Step:
         return ScaleTo(_initial_replicas(facts))
     if not facts.set_is_current:
         return Wait("the StatefulSet is being updated")
-    if broken := [pod for pod in facts.stale if not is_pod_ready(pod)]:
+    if broken := [pod for pod in facts.stale if facts.is_broken(pod)]:
         return Replace(broken[-1])
     if broken := [pod for pod in facts.pods if pod.name in facts.lost_claims and pod.name != facts.primary]:
         return Replace(broken[-1], "with a new claim, as its own is lost")
@@ -102,7 +102,9 @@ def _wait(facts: Facts) -> Step:
         return Wait("a switchover is under way")
     if missing := [name for name in facts.expected if name not in facts.healthy]:
         return Wait(f"{', '.join(missing)} not ready")
-    return Wait(f"{', '.join(facts.stopping)} being stopped") if facts.stopping else None
+    if facts.stopping:
+        return Wait(f"{', '.join(facts.stopping)} being stopped")
+    return Wait("commits wait for no replica yet") if facts.without_synchronous else None
 
 
 def _shrink_unhealthy(facts: Facts) -> Step:
