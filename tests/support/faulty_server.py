@@ -124,4 +124,7 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 async def tunnel(request: ReceivedRequest, host: str, port: int) -> None:
     """Join a client's connection with one to a server, as a proxy does after CONNECT."""
     reader, writer = await asyncio.open_connection(host, port)
-    await asyncio.gather(pump(request.reader, writer), pump(reader, request.writer))
+    try:
+        await asyncio.gather(pump(request.reader, writer), pump(reader, request.writer))
+    finally:
+        writer.transport.abort()

@@ -9,6 +9,7 @@ from typing import Protocol, cast
 
 from konverge.client.connection.sockets import WriteGuardSocket
 from konverge.client.connection.tls_buffers import pending_write_bytes
+from konverge.client.connection.tls_session import TlsSession
 
 __all__ = ["READ_BYTES", "HttpConnection", "ResponseReader"]
 
@@ -44,18 +45,35 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.context: ssl.SSLContext | None = None
         self.is_call = False
         self.idle_since = 0.0
+        self._tls: TlsSession | None = None
+        self._handshake: asyncio.Future[None] | None = None
 
     @property
     def usable(self) -> bool:
         """True while the connection is open on both sides, as far as is known."""
         return self.transport is not None and not self.transport.is_closing()
 
+    async def start_tls(self, context: ssl.SSLContext, server_name: str) -> None:
+        """Return when the TLS handshake is done.
+
+        Raises: ssl.SSLError, or another OSError when the connection is lost.
+        """
+        self._tls = TlsSession(context, server_name)
+        self._handshake = asyncio.get_running_loop().create_future()
+        self._advance_handshake(b"")
+        try:
+            await self._handshake
+        finally:
+            self._handshake = None
+
     def write(self, head: bytes, body: bytes, before_send: Callable[[], object] | None = None) -> None:
         """Send a request; `before_send` is called before each part of it is sent, which may be later."""
         assert self.transport is not None
         if self.socket is not None:
             self.socket.before_send = before_send
-        if len(body) < READ_BYTES:
+        if self._tls is not None:
+            self.transport.write(self._tls.encrypt(head + body))
+        elif len(body) < READ_BYTES:
             self.transport.write(head + body)
         else:
             self.transport.write(head)
@@ -84,7 +102,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self.transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to use the transport; the second one is TLS through a proxy."""
+        """Begin to use the transport."""
         self.transport = cast("asyncio.Transport", transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
@@ -93,10 +111,13 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Pass on what was read."""
-        if self.reader is None:
-            self.abort()
+        data = bytes(self._buffer[:nbytes])
+        if self._tls is None:
+            self._pass_on(data)
+        elif self._handshake is None:
+            self._decrypt(self._tls, data)
         else:
-            self.reader.receive(bytes(self._buffer[:nbytes]))
+            self._advance_handshake(data)
 
     def eof_received(self) -> bool:
         """End the response and let the transport close."""
@@ -109,7 +130,50 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.transport = None
         self._lost(self)
 
+    def _pass_on(self, data: bytes) -> None:
+        if self.reader is None:
+            self.abort()
+        else:
+            self.reader.receive(data)
+
+    def _decrypt(self, tls: TlsSession, data: bytes) -> None:
+        try:
+            text = tls.decrypt(data)
+        except ssl.SSLError as error:
+            self._send_pending(tls)
+            self._end(error)
+            self.abort()
+            return
+        self._send_pending(tls)
+        if text:
+            self._pass_on(text)
+        if tls.ended:
+            self._end(None)
+            self.abort()
+
+    def _advance_handshake(self, data: bytes) -> None:
+        assert self._tls is not None
+        assert self._handshake is not None
+        try:
+            done = self._tls.advance_handshake(data)
+        except ssl.SSLError as error:
+            self._send_pending(self._tls)
+            self._fail_handshake(error)
+            return
+        self._send_pending(self._tls)
+        if done and not self._handshake.done():
+            self._handshake.set_result(None)
+
+    def _send_pending(self, tls: TlsSession) -> None:
+        if (output := tls.pending_output()) and self.transport is not None:
+            self.transport.write(output)
+
+    def _fail_handshake(self, error: BaseException) -> None:
+        if self._handshake is not None and not self._handshake.done():
+            self._handshake.set_exception(error)
+
     def _end(self, error: Exception | None) -> None:
+        self._fail_handshake(error or ConnectionResetError())
         reader, self.reader = self.reader, None
         if reader is not None:
             reader.connection_lost(error)

@@ -14,7 +14,6 @@ from konverge.client.connection.http_connection import HttpConnection
 from konverge.client.connection.limits import Limits
 from konverge.client.connection.proxies import ProxyRoute
 from konverge.client.connection.sockets import WriteGuardSocket, open_socket, set_keep_alive
-from konverge.client.connection.tls_buffers import limit_read_buffer
 from konverge.wire.http1 import HttpError, ResponseParser, encode_fields, encode_request
 
 __all__ = ["ConnectionFailed", "Route"]
@@ -109,16 +108,21 @@ class Route:
         *,
         name: str | None = None,
     ) -> HttpConnection:
-        """Return a connection on a connected socket, after the TLS handshake."""
+        """Return a connection on a connected socket, after the TLS handshake; `name` is that of a proxy.
+
+        TLS to a proxy is asyncio's, since the TLS of the server goes through it.
+        """
+        outer = context if name is not None else None
         try:
-            transport, connection = await asyncio.get_running_loop().create_connection(
-                factory, sock=sock, ssl=context, server_hostname=name or self._name if context else None
+            _, connection = await asyncio.get_running_loop().create_connection(
+                factory, sock=sock, ssl=outer, server_hostname=name if outer else None
             )
         except BaseException:
             sock.close()
             raise
         connection.socket = sock
-        limit_read_buffer(transport)
+        if name is None and isinstance(context, ssl.SSLContext):
+            await _start_tls(connection, context, self._name)
         return connection
 
     async def _open_by_socks(
@@ -138,12 +142,7 @@ class Route:
         connection.write(encode_request("CONNECT", f"{host}:{self._port}", encode_fields(fields.items())), b"")
         await reply.wait()
         connection.reader = None
-        loop = asyncio.get_running_loop()
-        assert connection.transport is not None
-        transport = await loop.start_tls(connection.transport, connection, context, server_hostname=self._name)
-        assert transport is not None
-        connection.connection_made(transport)
-        limit_read_buffer(transport)
+        await connection.start_tls(context, self._name)
         return connection
 
     @property
@@ -185,6 +184,14 @@ class _TunnelReply:
     def _fail(self, error: BaseException) -> None:
         if not self._done.done():
             self._done.set_exception(error)
+
+
+async def _start_tls(connection: HttpConnection, context: ssl.SSLContext, name: str) -> None:
+    try:
+        await connection.start_tls(context, name)
+    except BaseException:
+        connection.abort()
+        raise
 
 
 def _host(parts: SplitResult) -> str:
