@@ -1,4 +1,4 @@
-"""A soak of the HTTP engine: requests and streams for a time, to a server that cuts, stalls and sends garbage.
+"""A soak of the HTTP engine: requests and streams over TLS for a time, to a server that cuts, stalls and sends garbage.
 
 `python bench/soak_transport.py --minutes 60`: ends by itself; prints requests, failures by kind, open descriptors and
 memory at intervals, and fails when descriptors or memory grow, or a response is not the one that was asked for.
@@ -11,14 +11,19 @@ import asyncio
 import os
 import random
 import resource
+import ssl
 import sys
+import tempfile
 import time
 from collections import Counter
+from pathlib import Path
 
 from konverge.client.access.config import ClientConfig
+from konverge.client.access.tls import Tls
 from konverge.client.connection.limits import Limits
 from konverge.client.http1_transport import Http1Transport
 from konverge.errors import DecodeError, TransportError
+from konverge.testing.certificates import Authority
 from konverge.wire.messages import Request
 
 WORKERS = 8
@@ -115,13 +120,24 @@ async def report(end: float, counts: Counter[str], seen: list[tuple[int, int]]) 
         print(f"{time.strftime('%H:%M:%S')} descriptors={seen[-1][0]} rss={seen[-1][1]}kB {dict(counts)}", flush=True)
 
 
+def certificates() -> tuple[ssl.SSLContext, Tls]:
+    """Return what the server and the client need for TLS."""
+    with tempfile.TemporaryDirectory() as directory:
+        authority = Authority(Path(directory), "soak")
+        pair = authority.sign("server", file="server", hosts=["127.0.0.1"])
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(pair.cert, pair.key)
+        return context, Tls(ca=authority.ca.cert.read_bytes())
+
+
 async def main(minutes: float) -> int:
-    server = await asyncio.start_server(faulty, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    context, tls = certificates()
+    server = await asyncio.start_server(faulty, "127.0.0.1", 0, ssl=context)
+    config = ClientConfig(server=f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", tls=tls)
     counts: Counter[str] = Counter()
     seen: list[tuple[int, int]] = []
     end = time.monotonic() + minutes * 60
-    async with server, Http1Transport(ClientConfig(server=url), limits=Limits(connections=6, idle=5)) as transport:
+    async with server, Http1Transport(config, limits=Limits(connections=6, idle=5)) as transport:
         await asyncio.gather(
             report(end, counts, seen), *(work(transport, end, counts, seed + 1) for seed in range(WORKERS))
         )

@@ -177,9 +177,9 @@ async def test_a_stream_that_nobody_reads_makes_the_server_wait() -> None:
 
 async def test_the_engine_is_selected_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     config = ClientConfig(server="http://127.0.0.1:1")
-    for value, expected in [("", HttpTransport), ("aiohttp", HttpTransport), ("http1", Http1Transport)]:
+    for value, expected in [("", Http1Transport), ("aiohttp", HttpTransport), ("http1", Http1Transport)]:
         monkeypatch.setenv("KONVERGE_HTTP_ENGINE", value)
         assert type(new_transport(config)) is expected
     monkeypatch.setenv("KONVERGE_HTTP_ENGINE", "curl")
-    with pytest.raises(ConfigError, match=r"no engine 'curl' \(aiohttp or http1\)"):
+    with pytest.raises(ConfigError, match=r"no engine 'curl' \(http1 or aiohttp\)"):
         new_transport(config)
