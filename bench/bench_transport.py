@@ -105,14 +105,14 @@ async def aiohttp(port: int, ca: str) -> float:
 async def konverge(port: int, ca: str, *, engine: str = "http1") -> float:
     from konverge.client.access.config import ClientConfig
     from konverge.client.access.tls import Tls
-    from konverge.client.http1_transport import Http1Transport
+    from konverge.client.aiohttp_transport import AiohttpTransport
     from konverge.client.transport import HttpTransport
     from konverge.wire.messages import Request
 
     tls = Tls(ca=await asyncio.to_thread(Path(ca).read_bytes))
     config = ClientConfig(server=f"https://127.0.0.1:{port}", tls=tls)
     request = Request("GET", PATH, headers={"accept": "application/json"}, timeout=30)
-    async with (Http1Transport if engine == "http1" else HttpTransport)(config) as transport:
+    async with (HttpTransport if engine == "http1" else AiohttpTransport)(config) as transport:
 
         async def get() -> int:
             async with await transport.send(request) as response:

@@ -21,7 +21,7 @@ from pathlib import Path
 from konverge.client.access.config import ClientConfig
 from konverge.client.access.tls import Tls
 from konverge.client.connection.limits import Limits
-from konverge.client.http1_transport import Http1Transport
+from konverge.client.transport import HttpTransport
 from konverge.errors import DecodeError, TransportError
 from konverge.testing.certificates import Authority
 from konverge.wire.messages import Request
@@ -77,7 +77,7 @@ async def answer(writer: asyncio.StreamWriter, number: bytes, size: int, fault: 
     return fault != "close"
 
 
-async def work(transport: Http1Transport, end: float, counts: Counter[str], seed: int) -> None:
+async def work(transport: HttpTransport, end: float, counts: Counter[str], seed: int) -> None:
     """Send requests until the end, and check each response."""
     choice = random.Random(seed)
     number = seed * 1_000_000
@@ -137,7 +137,7 @@ async def main(minutes: float) -> int:
     counts: Counter[str] = Counter()
     seen: list[tuple[int, int]] = []
     end = time.monotonic() + minutes * 60
-    async with server, Http1Transport(config, limits=Limits(connections=6, idle=5)) as transport:
+    async with server, HttpTransport(config, limits=Limits(connections=6, idle=5)) as transport:
         await asyncio.gather(
             report(end, counts, seen), *(work(transport, end, counts, seed + 1) for seed in range(WORKERS))
         )

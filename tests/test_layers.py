@@ -82,7 +82,7 @@ OPTIONAL = {
 """Imports of a package that only an extra installs."""
 
 HTTP_FILES = {
-    "konverge/client/transport.py",
+    "konverge/client/aiohttp_transport.py",
     "konverge/webhooks/server.py",
     "konverge/manager/probes.py",
     "konverge/testing/fault_proxy.py",

@@ -7,18 +7,18 @@ from collections.abc import Iterator
 import pytest
 
 from konverge.client.access.config import ClientConfig
+from konverge.client.aiohttp_transport import AiohttpTransport
 from konverge.client.connection.limits import Limits
-from konverge.client.http1_transport import Http1Transport
 from konverge.client.transport import HttpTransport
 
 __all__ = ["SocketTransport", "each_engine", "new_transport"]
 
-SocketTransport = Http1Transport | HttpTransport
+SocketTransport = HttpTransport | AiohttpTransport
 
-_current: list[type[Http1Transport] | type[HttpTransport]] = []
+_current: list[type[HttpTransport] | type[AiohttpTransport]] = []
 
 
-@pytest.fixture(params=[Http1Transport, HttpTransport], autouse=True)
+@pytest.fixture(params=[HttpTransport, AiohttpTransport], autouse=True)
 def each_engine(request: pytest.FixtureRequest) -> Iterator[None]:
     """Run a test of the module that imports this once for each transport."""
     _current.append(request.param)

@@ -1,6 +1,6 @@
 """The HTTP engine of clients that use sockets, selected by KONVERGE_HTTP_ENGINE.
 
-`http1`, the default, is `Http1Transport`, konverge's own engine; `aiohttp` is `HttpTransport`, which needs more than
+`http1`, the default, is `HttpTransport`, konverge's own engine; `aiohttp` is `AiohttpTransport`, which needs more than
 twice the CPU and cannot check the write guard at the write. It stays for one release.
 """
 
@@ -27,11 +27,11 @@ def new_transport(config: ClientConfig) -> WebSocketTransport:
     """
     engine = os.environ.get(_VARIABLE) or "http1"
     if engine == "aiohttp":
+        from konverge.client.aiohttp_transport import AiohttpTransport
+
+        return AiohttpTransport(config)
+    if engine == "http1":
         from konverge.client.transport import HttpTransport
 
         return HttpTransport(config)
-    if engine == "http1":
-        from konverge.client.http1_transport import Http1Transport
-
-        return Http1Transport(config)
     raise ConfigError(f"{_VARIABLE}: there is no engine {engine[:40]!r} (http1 or aiohttp)")

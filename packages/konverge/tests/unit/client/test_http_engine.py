@@ -10,9 +10,9 @@ import pytest
 
 from faulty_server import FaultyServer, Handler, ReceivedRequest, serving
 from konverge.client import Client, ClientConfig
+from konverge.client.aiohttp_transport import AiohttpTransport
 from konverge.client.connection.limits import Limits
 from konverge.client.engines import new_transport
-from konverge.client.http1_transport import Http1Transport
 from konverge.client.transport import HttpTransport
 from konverge.errors import ConfigError, TransportError, WriteRefused
 from konverge.k8s.core.v1 import ConfigMap
@@ -31,15 +31,15 @@ async def fine(request: ReceivedRequest) -> None:
 
 
 @asynccontextmanager
-async def wired(handler: Handler, limits: Limits | None = None) -> AsyncIterator[tuple[Http1Transport, FaultyServer]]:
+async def wired(handler: Handler, limits: Limits | None = None) -> AsyncIterator[tuple[HttpTransport, FaultyServer]]:
     async with (
         serving(handler) as server,
-        Http1Transport(ClientConfig(server=server.url), limits=limits) as transport,
+        HttpTransport(ClientConfig(server=server.url), limits=limits) as transport,
     ):
         yield transport, server
 
 
-async def body_of(transport: Http1Transport, request: Request = GET) -> bytes:
+async def body_of(transport: HttpTransport, request: Request = GET) -> bytes:
     async with await transport.send(request) as response:
         return await response.read()
 
@@ -89,7 +89,7 @@ async def test_a_body_that_waits_for_its_peer_is_cut_when_the_guard_refuses() ->
     received: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     server = await asyncio.start_server(handler, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with server, Http1Transport(ClientConfig(server=url)) as transport:
+    async with server, HttpTransport(ClientConfig(server=url)) as transport:
         # Asked by the transport, then by the socket for the first part of the body; the rest does not fit.
         request = Request("PUT", "/x", body=LARGE, timeout=30, before_write=refusing_after(3))
         with pytest.raises(TransportError) as caught:
@@ -107,7 +107,7 @@ async def test_a_connection_with_an_unsent_body_is_not_used_again() -> None:
     connections: list[asyncio.StreamWriter] = []
     server = await asyncio.start_server(handler, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with server, Http1Transport(ClientConfig(server=url)) as transport:
+    async with server, HttpTransport(ClientConfig(server=url)) as transport:
         for _ in range(2):
             async with await transport.send(Request("PUT", "/x", body=LARGE, timeout=30)) as response:
                 assert response.status == 413
@@ -177,7 +177,7 @@ async def test_a_stream_that_nobody_reads_makes_the_server_wait() -> None:
 
 async def test_the_engine_is_selected_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     config = ClientConfig(server="http://127.0.0.1:1")
-    for value, expected in [("", Http1Transport), ("aiohttp", HttpTransport), ("http1", Http1Transport)]:
+    for value, expected in [("", HttpTransport), ("aiohttp", AiohttpTransport), ("http1", HttpTransport)]:
         monkeypatch.setenv("KONVERGE_HTTP_ENGINE", value)
         assert type(new_transport(config)) is expected
     monkeypatch.setenv("KONVERGE_HTTP_ENGINE", "curl")
