@@ -152,6 +152,8 @@ class ConnectionPool:
         except asyncio.CancelledError:
             if task.cancelled():
                 self._check_open()
+            elif task.done() and task.exception() is None:
+                task.result().abort()  # the connection came together with the cancellation
             raise
         finally:
             self._opening.discard(task)
