@@ -140,7 +140,7 @@ async def test_a_proxy_that_is_not_running_is_an_error() -> None:
 
 async def test_a_paused_connection_stays_open_without_data_while_new_ones_work() -> None:
     async with tcp_proxied() as (proxy, client):
-        await client.list(CONFIG_MAP)
+        await asyncio.gather(client.list(CONFIG_MAP), client.list(CONFIG_MAP))  # a connection each
         async with await client.collection(CONFIG_MAP).watch(WatchOptions(bookmarks=False)) as response:
             assert proxy.pause() == 2
             async with Client.connect(proxy.config) as other:
