@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from konverge.manager import Operator
 from konverge.objects import Resource, Unstructured
 from konverge_cluster.testing.clusters import TestCluster
+from konverge_cluster.testing.simulation.schedules import FAULTS
 
 if TYPE_CHECKING:
     from konverge_cluster.testing.simulation.runs import Simulation
@@ -26,6 +27,7 @@ class SimulationKeywords(TypedDict, total=False):
     samples: Iterable[Resource | Unstructured]
     seeds: int
     faults: int
+    only: tuple[str, ...]
     each_write: bool
     replicas: int
     exclude: tuple[type[Resource], ...]
@@ -45,6 +47,7 @@ class SimulationOptions:
     samples: Iterable[Resource | Unstructured] = ()
     seeds: int = 50
     faults: int = 10
+    only: tuple[str, ...] = ()
     each_write: bool = False
     replicas: int = 1
     exclude: tuple[type[Resource], ...] = ()
@@ -57,3 +60,5 @@ class SimulationOptions:
         object.__setattr__(self, "samples", tuple(self.samples))
         if self.replicas < 1:
             raise ValueError(f"replicas is the number of processes, at least 1, got {self.replicas}")
+        if unknown := sorted({*self.only} - FAULTS.keys()):
+            raise ValueError(f"only has {', '.join(unknown)}, but the faults are {', '.join(FAULTS)}")

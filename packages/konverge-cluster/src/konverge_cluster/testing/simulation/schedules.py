@@ -15,6 +15,7 @@ from random import Random
 from typing import Final, TypeAlias
 
 __all__ = [
+    "FAULTS",
     "READ_FAULTS",
     "REST_FAULTS",
     "WRITE_FAULTS",
@@ -55,7 +56,7 @@ REST_FAULTS: Final = {
     "foreign-edit": "another client changes a field that the operator applies",
     "foreign-delete": "another client deletes an object that the operator applies",
 }
-_ALL: Final = {**WRITE_FAULTS, **READ_FAULTS, **REST_FAULTS}
+FAULTS: Final = {**WRITE_FAULTS, **READ_FAULTS, **REST_FAULTS}
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -95,18 +96,20 @@ def parse_schedule(text: str) -> Schedule:
     entries = []
     for word in text.split():
         fault, _, at = word.partition(":")
-        if fault not in _ALL or not at.isdigit():
-            raise ValueError(f"{word!r} is not a fault with a number, like crash-after:7 (known: {', '.join(_ALL)})")
+        if fault not in FAULTS or not at.isdigit():
+            raise ValueError(f"{word!r} is not a fault with a number, like crash-after:7 (known: {', '.join(FAULTS)})")
         entries.append(Entry(fault, int(at)))
     return tuple(entries)
 
 
-def generate_schedules(seeds: int, bounds: Bounds, *, faults: int = 10, each_write: bool = False) -> list[Schedule]:
+def generate_schedules(
+    seeds: int, bounds: Bounds, *, faults: int = 10, only: tuple[str, ...] = (), each_write: bool = False
+) -> list[Schedule]:
     """Return two systematic schedules, one for each seed, and with `each_write` one for each write.
 
     The first restarts the operator after each step, the second replaces each object just before its deletion. The even
-    seeds together kill the process before and after every write. The odd seeds have random faults of all kinds, at most
-    `faults`. The last ones kill the process once: before the first write, and after each write.
+    seeds together kill the process before and after every write. The odd seeds have random faults of all kinds, or of
+    those in `only`, at most `faults`. The last ones kill the process once: before the first write, and after each write.
     """
     restarts = tuple(Entry("restart", at) for at in range(1, bounds.rests + 1))
     replaced = {at + shift for at in bounds.deletes for shift in range(len(bounds.deletes))}  # a retry shifts the next
@@ -114,7 +117,7 @@ def generate_schedules(seeds: int, bounds: Bounds, *, faults: int = 10, each_wri
     Random(0).shuffle(crashes)  # so that the crashes of one schedule are far apart
     parts = (seeds + 1) // 2
     seeded = [
-        tuple(sorted(crashes[seed // 2 :: parts])) if seed % 2 == 0 else _random(Random(seed), bounds, faults)
+        tuple(sorted(crashes[seed // 2 :: parts])) if seed % 2 == 0 else _random(Random(seed), bounds, faults, only)
         for seed in range(seeds)
     ]
     single = [Entry("crash-before", 1), *(Entry("crash-after", at) for at in range(1, bounds.writes + 1))]
@@ -126,13 +129,14 @@ def generate_schedules(seeds: int, bounds: Bounds, *, faults: int = 10, each_wri
     ]
 
 
-def _random(random: Random, bounds: Bounds, faults: int) -> Schedule:
+def _random(random: Random, bounds: Bounds, faults: int, only: tuple[str, ...]) -> Schedule:
     """Return random faults: half of them at writes, three tenths at reads."""
     kinds = ((WRITE_FAULTS, bounds.writes, 5), (READ_FAULTS, bounds.reads, 3), (REST_FAULTS, bounds.rests, 2))
     found = {
-        Entry(random.choice(list(names)), random.randint(1, limit))
+        Entry(random.choice(chosen), random.randint(1, limit))
         for names, limit, tenths in kinds
-        for _ in range(random.randint(1, max(1, faults * tenths // 10)) if limit else 0)
+        if limit and (chosen := [name for name in names if name in (only or names)])
+        for _ in range(random.randint(1, max(1, faults * tenths // 10)))
     }
     return tuple(sorted(found))
 

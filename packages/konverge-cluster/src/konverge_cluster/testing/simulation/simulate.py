@@ -69,6 +69,7 @@ def simulate(
     | `samples` | objects that are created first |
     | `seeds` (50) | the number of seeded schedules |
     | `faults` (10) | how many faults a random schedule has at most |
+    | `only` | the names of the faults of random schedules; all of `FAULTS` by default |
     | `each_write` | whether the operator is also killed at each write in a run of its own |
     | `replicas` (1) | how many processes run at a time; several compete for a lease |
     | `exclude` | kinds that the operator creates and that outlive their owners |
@@ -138,7 +139,9 @@ def _collect_between_runs() -> Generator[None]:
 @_collect_between_runs()
 def _run_all(options: SimulationOptions) -> None:
     expected = _run_without_faults(options)
-    schedules = generate_schedules(options.seeds, expected.bounds, faults=options.faults, each_write=options.each_write)
+    schedules = generate_schedules(
+        options.seeds, expected.bounds, faults=options.faults, only=options.only, each_write=options.each_write
+    )
     for seed, schedule in enumerate(schedules, start=-2):
         try:
             _run(options, schedule, seed, expected)
