@@ -1,15 +1,14 @@
 """T46: three kinds, fifteen random steps, random crashes. Every run ends like the one without faults.
 
 After each step the objects have to be those of the run without faults, and at the end the creates and deletes and the
-ledger too: `konverge_cluster.testing.simulate` compares them. Late watches are not among the faults: a watch of Widgets
-that is ahead of the watch of their Fleet creates a Widget for a Fleet that is gone, which garbage collection deletes.
+ledger too: `konverge_cluster.testing.simulate` compares them.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from campaign_operator import STEPS, RandomUser, campaign_operator
+from campaign_operator import STEPS, RandomUser, SmallCluster, campaign_operator
 from konverge_cluster.testing import Simulation, simulate
 from simulation_scenarios import OpenLedger
 
@@ -26,7 +25,9 @@ FAULTS = (
 def campaign(number: int) -> None:
     """Run one sequence of steps with all its seeds."""
 
-    @simulate(campaign_operator, external=OpenLedger, seeds=SEEDS, faults=20, only=FAULTS)
+    @simulate(
+        campaign_operator, external=OpenLedger, seeds=SEEDS, faults=20, only=FAULTS, nodes=0, cluster=SmallCluster
+    )
     async def steps(sim: Simulation[OpenLedger]) -> None:
         user = RandomUser(sim, number)
         for _ in range(STEPS):

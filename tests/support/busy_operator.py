@@ -1,6 +1,6 @@
 """An operator process whose reconciles write all the time while it leads; tests freeze it.
 
-    python busy_operator.py KUBECONFIG NAMESPACE IDENTITY ENGINE
+    python busy_operator.py KUBECONFIG NAMESPACE IDENTITY
 
 On stdout: "leading" when the first reconcile begins, "writing" after its first write. Some writes are too large for the
 buffer of a socket, and connections are closed soon, so that many writes need a new one.
@@ -12,20 +12,18 @@ import asyncio
 import sys
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from konverge import Client, Context, Manager, ObjectMeta, Reconciler, controller_for
 from konverge.cli.child import exit_with_parent
 from konverge.client import ClientConfig, load_config
 from konverge.client.connection.limits import Limits
-from konverge.client.http1_transport import Http1Transport
-from konverge.client.transport import HttpTransport
+from konverge.client.engines import new_transport
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.manager import LeaderElection
 from konverge.telemetry import configure_logging
 from widget_operator import Widget
 
-LEASE: Final = {"lease_duration": 4, "renew_deadline": 3.0, "retry_period": 0.4}
 PAUSE: Final = 0.1
 LARGE: Final = 700_000
 
@@ -56,16 +54,19 @@ class BusyReconciler(Reconciler[Widget]):
             sys.stdout.flush()
 
 
-def connect(config: ClientConfig, engine: str) -> Client:
-    limits = Limits(idle=0.05)
-    return Client(Http1Transport(config, limits=limits) if engine == "http1" else HttpTransport(config, limits=limits))
+def connect(config: ClientConfig) -> Client:
+    """Return a client of the selected engine that keeps no connection for long."""
+    engine: Any = type(new_transport(config))
+    return Client(engine(config, limits=Limits(idle=0.05)))
 
 
-def main(kubeconfig: str, namespace: str, identity: str, engine: str) -> None:
+def main(kubeconfig: str, namespace: str, identity: str) -> None:
     exit_with_parent()
     configure_logging("json")
-    client = connect(load_config(kubeconfig=Path(kubeconfig)), engine)
-    election = LeaderElection("busy", namespace, identity=identity, **LEASE)
+    client = connect(load_config(kubeconfig=Path(kubeconfig)))
+    election = LeaderElection(
+        "busy", namespace, identity=identity, lease_duration=4, renew_deadline=3, retry_period=0.4
+    )
     manager = Manager(client, name="busy", namespaces=(namespace,), leader_election=election)
     controller = controller_for(Widget).owns(ConfigMap).max_concurrent_reconciles(8)
     manager.add(controller.build(BusyReconciler(identity)))

@@ -1,25 +1,44 @@
 """An operator of three kinds for crash campaigns, and a user whose steps follow from a number.
 
-A Fleet owns Widgets, a Widget owns ConfigMaps and has a finalizer and an entry in a ledger, a Gadget owns ConfigMaps
-that cannot be changed and a Secret that is created once.
+A Fleet owns Widgets, a Widget owns ConfigMaps and has an entry in a ledger, a Gadget owns ConfigMaps that cannot be
+changed and a Secret that is created once. All have finalizers: so the operator knows that an owner is gone before
+garbage collection deletes a child, whichever watch is late, and does not create the child again.
 """
 
 from __future__ import annotations
 
 from random import Random
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from gadgets import Gadget, gadget
-from konverge import Context, CustomResource, Meta, ObjectMeta, Operator, Reconciler, Spec, Status, controller_for
+from konverge import (
+    Context,
+    Controller,
+    CustomResource,
+    Meta,
+    ObjectMeta,
+    Operator,
+    Reconciler,
+    Spec,
+    Status,
+    controller_for,
+)
 from konverge.k8s.core.v1 import ConfigMap, Secret
-from konverge_cluster.testing import Simulation
+from konverge_cluster.testing import Simulation, TestCluster
 from simulation_scenarios import OpenLedger
 from widget_operator import Widget, Widgets, WidgetSpec, widgets
 from widget_rigs import widget
 
-__all__ = ["STEPS", "Fleet", "RandomUser", "campaign_operator"]
+__all__ = ["STEPS", "Fleet", "RandomUser", "SmallCluster", "campaign_operator"]
 
 STEPS = 15
+
+
+class SmallCluster(TestCluster):
+    """A cluster with garbage collection, and without controllers that have nothing to do here."""
+
+    def builtin_controllers(self) -> tuple[Controller[Any], ...]:
+        return tuple(one for one in super().builtin_controllers() if one.name == "namespace-controller")
 
 
 class FleetSpec(Spec):
@@ -36,6 +55,8 @@ class Fleet(CustomResource[FleetSpec, FleetStatus], group="contract.konverge.dev
 
 
 class Fleets(Reconciler[Fleet]):
+    finalizer = "contract.konverge.dev/fleet"
+
     async def reconcile(self, obj: Fleet, ctx: Context) -> None:
         for number in range(obj.spec.size):
             spec = WidgetSpec(replicas=1, payload=obj.spec.payload)
@@ -44,8 +65,13 @@ class Fleets(Reconciler[Fleet]):
         obj.status.ready = sum(one.status.ready for one in ctx.owned(Widget))
         await ctx.update_status(obj)
 
+    async def finalize(self, obj: Fleet, ctx: Context) -> None:
+        """Release the object at once."""
+
 
 class Gadgets(Reconciler[Gadget]):
+    finalizer = "test.konverge.dev/gadget"
+
     async def reconcile(self, obj: Gadget, ctx: Context) -> None:
         await ctx.create_once(Secret(metadata=ObjectMeta(name=f"{obj.name}-token"), string_data={"token": "once"}))
         for number in range(obj.spec.size):
@@ -55,6 +81,9 @@ class Gadgets(Reconciler[Gadget]):
         obj.status.parts = len(ctx.owned(ConfigMap))
         obj.status.observed_generation = obj.metadata.generation or 0
         await ctx.update_status(obj)
+
+    async def finalize(self, obj: Gadget, ctx: Context) -> None:
+        """Release the object at once."""
 
 
 def campaign_operator(ledger: OpenLedger) -> Operator:
@@ -84,7 +113,7 @@ class RandomUser:
     async def act(self) -> None:
         """Take one step; the first ones create something of each kind."""
         missing = [(kind, name) for kind, name in NAMES if name not in self._living]
-        kinds = {kind for kind in self._living.values()}
+        kinds = set(self._living.values())
         if len(kinds) < 3:
             missing = [one for one in missing if one[0] not in kinds]
             await self._create(*self._random.choice(missing))

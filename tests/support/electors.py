@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 from konverge.client import Client, InProcessTransport
 from konverge.k8s.coordination.v1 import Lease
@@ -14,17 +14,20 @@ from konverge.manager.elector import Elector, LeaderElection
 from konverge.manager.write_fence import WriteFence
 from konverge.testing.fault_transport import FaultTransport
 from konverge.testing.faults import FaultScript
+from konverge.wire.messages import Request, Response
 from konverge_cluster.embedded_server import EmbeddedServer
 
 __all__ = ["ElectorProcess", "Electors", "until"]
+
+Handle: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 class ElectorProcess:
     """One process: an elector, its transport, and the calls of its callbacks."""
 
-    def __init__(self, server: EmbeddedServer, name: str, **election: Any) -> None:
+    def __init__(self, handle: Handle, name: str, **election: Any) -> None:
         loop = asyncio.get_running_loop()
-        self.transport = FaultTransport(InProcessTransport(server.handle))
+        self.transport = FaultTransport(InProcessTransport(handle))
         self.changes: list[tuple[float, str]] = []
         self.events: list[tuple[str, str]] = []
         self.stop_delay: float = 0.0
@@ -65,19 +68,22 @@ class ElectorProcess:
 
 
 class Electors:
-    """All processes that compete for one lease."""
+    """All processes that compete for one lease. `server` may be replaced."""
 
     def __init__(self) -> None:
         self.server = EmbeddedServer(seed=1)
-        self.client = Client(InProcessTransport(self.server.handle))
+        self.client = Client(InProcessTransport(self._handle))
         self._all: list[ElectorProcess] = []
 
     async def join(self, name: str, **election: Any) -> ElectorProcess:
-        process = ElectorProcess(self.server, name, **election)
+        process = ElectorProcess(self._handle, name, **election)
         process.task = asyncio.create_task(process.elector.run())
         self._all.append(process)
         await asyncio.sleep(0.1)
         return process
+
+    async def _handle(self, request: Request) -> Response:
+        return await self.server.handle(request)
 
     async def lease(self) -> Lease:
         return await self.client.get(Lease, "operator", namespace="default")

@@ -18,7 +18,9 @@ from konverge.k8s.meta.v1 import LabelSelector
 from konverge.wire.messages import Transport
 from stale_reads import StaleReads
 
-__all__ = ["Children", "GadgetReconciler", "StaleScenario"]
+__all__ = ["Children", "GadgetReconciler", "Propagation", "StaleScenario", "stale_at_the_start", "stale_while_running"]
+
+Propagation = Literal["Background", "Orphan"]
 
 Children = dict[tuple[str, str], tuple[str, str]]
 """The uid of each child and of its owner, by kind and name."""
@@ -61,11 +63,15 @@ def web(selected: str, text: str) -> Deployment:
 
 @dataclass
 class StaleScenario:
-    """One namespace of a server with garbage collection. `connect` opens a transport to it."""
+    """One namespace of a server with garbage collection. `connect` opens a transport to it.
+
+    `slack` is added to what a state may take: on real time other programs use the processor too.
+    """
 
     connect: Callable[[], Transport]
     namespace: str = "default"
     recreate: bool = False
+    slack: float = 0.0
     stale: StaleReads = field(init=False)
     client: Client = field(init=False)
 
@@ -115,7 +121,7 @@ class StaleScenario:
         found.spec.size, found.spec.text = size, text
         await self.client.update(found)
 
-    async def replace_owner(self, propagation: Literal["Background", "Orphan"], *, size: int, text: str) -> Children:
+    async def replace_owner(self, propagation: Propagation, *, size: int, text: str) -> Children:
         """Delete the owner, create it again, and run a healthy operator; return the children of the new one."""
         await self.client.delete(Gadget, "a", propagation=propagation)
         await self.until(self._owner_is_gone)
@@ -168,6 +174,60 @@ class StaleScenario:
             await asyncio.sleep(POLL)
 
     async def until(self, condition: Callable[[], Any], *, timeout: float = 60) -> None:
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(timeout + self.slack):
             while not await condition():  # noqa: ASYNC110 - a server is polled
                 await asyncio.sleep(POLL)
+
+
+async def stale_at_the_start(
+    it: StaleScenario, propagation: Propagation, *, known: bool, seconds: float, afterwards: float
+) -> None:
+    """T39: the operator starts with a cache that is older than the owner; the children may be in it or not."""
+    await it.create_owner(2, "one")
+    if known:
+        async with it.operator():
+            await it.until(lambda: it.has_converged(2, "one"))
+    await it.edit_owner(1, "edited")  # not reconciled: the stale operator will do it
+    await it.take_snapshot()
+    children = await it.replace_owner(propagation, size=3, text="two")
+
+    it.stale.start()
+    async with it.operator(it.stale):
+        await it.check_untouched(children, seconds)
+        it.stale.stop()
+        await it.check_untouched(children, 5)
+        await it.edit_owner(3, "three")
+        await it.until(lambda: it.has_converged(3, "three"), timeout=30)
+    await asyncio.sleep(afterwards)
+    assert await it.has_converged(3, "three")
+
+
+async def stale_while_running(
+    it: StaleScenario, propagation: Propagation, *, seconds: float, afterwards: float
+) -> None:
+    """T40: the cache of a running operator becomes older than the owner. Readiness reports it."""
+    await it.create_owner(2, "one")
+    async with it.operator(it.stale, every=5) as (manager, reconciler):
+        await it.until(lambda: it.has_converged(2, "one"))
+        await it.take_snapshot()
+        it.stale.start()
+        await asyncio.sleep(5)  # until the open watches have ended
+        children = await it.replace_owner(propagation, size=3, text="two")
+        reconciler.text = "edited"
+
+        await it.check_untouched(children, seconds)
+        assert f"Gadget in {it.namespace}: the watch delivers nothing" in readiness(manager)
+        reconciler.text = ""
+        it.stale.stop()
+        await it.until(lambda: it.has_converged(3, "two"), timeout=30)
+        await it.until(lambda: is_ready(manager))
+    await it.check_untouched(children, afterwards)
+
+
+async def is_ready(manager: Manager) -> bool:
+    return readiness(manager) == "ok"
+
+
+def readiness(manager: Manager) -> str:
+    assert manager._running is not None
+    return manager._running.monitoring.health.ready().text()

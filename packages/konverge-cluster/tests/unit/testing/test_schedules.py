@@ -50,6 +50,11 @@ def test_the_number_of_faults_is_limited() -> None:
     assert 20 < max(many) <= 60
 
 
+def test_random_schedules_have_only_the_faults_that_are_asked_for() -> None:
+    _, _, *seeded = generate_schedules(40, BOUNDS, faults=60, only=("conflict", "restart"))
+    assert {entry.fault for schedule in seeded[1::2] for entry in schedule} == {"conflict", "restart"}
+
+
 def test_shrinking_finds_the_one_entry_that_fails() -> None:
     schedule = parse_schedule("busy:1 conflict:2 crash-after:3 error:4")
     assert shrink(schedule, lambda tried: Entry("crash-after", 3) in tried) == (Entry("crash-after", 3),)

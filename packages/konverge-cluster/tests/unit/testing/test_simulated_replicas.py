@@ -108,3 +108,10 @@ def test_a_wrong_number_of_replicas_is_refused() -> None:
 
     with pytest.raises(ValueError, match="at least 1, got 0"):
         simulate(OPERATOR, replicas=0)(scenario)
+
+
+def test_a_fault_that_does_not_exist_is_refused() -> None:
+    async def scenario(sim: Simulation) -> None: ...
+
+    with pytest.raises(ValueError, match="only has earthquake, but the faults are crash-before"):
+        simulate(OPERATOR, only=("conflict", "earthquake"))(scenario)

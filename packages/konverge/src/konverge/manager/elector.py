@@ -22,6 +22,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from random import Random
 from typing import Any, Final, TypeAlias
 
+from konverge.cache.entries import parse_version
 from konverge.client import Client
 from konverge.errors import AlreadyExists, Conflict, KonvergeError, NotFound
 from konverge.manager.lease import Candidate, LeaseRecord, Read, Timing, Wait, Write
@@ -126,7 +127,9 @@ class Elector:
       do not overlap;
     - no failure of the server ends `run`. It ends by `stop`, by cancellation or by an error of a callback, and then the
       fence is closed;
-    - the lease is released only by `stop`: its caller has ended all writes before.
+    - the lease is released only by `stop`: its caller has ended all writes before;
+    - a term ends when the server returns an older version of the lease than before, and so does each later one as soon
+      as it starts: etcd was restored, and what this process has cached is of a history that is gone.
 
     The fence uses the clock of the election. `record_event` receives reason and message of what is worth an event.
     """
@@ -157,6 +160,8 @@ class Elector:
         self._release = election.release_on_stop
         self._step_down_reason = ""
         self._last_error = ""
+        self._version = 0  # the highest of the lease so far
+        self._restored = ""  # why nothing that this process has cached can be trusted
         self._terms = self._renew_count = self._failures = 0
 
     async def run(self) -> None:
@@ -196,7 +201,7 @@ class Elector:
             leading=candidate.leading and not self._step_down_reason,
             holder=candidate.observed.holder if candidate.observed is not None else "",
             reason=candidate.reason,
-            error=self._last_error,
+            error=self._restored or self._last_error,
             terms=self._terms,
             renew_count=self._renew_count,
             failures=self._failures,
@@ -217,16 +222,22 @@ class Elector:
         if self._step_down_reason:
             self._candidate.step_down(self._step_down_reason)
             self._step_down_reason = ""
+        if self._restored and self._candidate.leading:
+            self._start_leading()  # with a closed fence: the end of a term is what ends the process
+            self._candidate.step_down(self._restored)
         if not self._candidate.leading:
             return await self._stop_leading(self._candidate.reason)
         self.fence.open(self._candidate.deadline)
+        self._start_leading()
+        return False
+
+    def _start_leading(self) -> None:
         if not self.leading.is_set():
             self.leading.set()
             self._terms += 1
             _log.info("became leader", extra=self._facts())
             self._emit_event("became leader")
             self._on_started_leading()
-        return False
 
     async def _stop_leading(self, reason: str) -> bool:
         self.fence.close()
@@ -264,6 +275,7 @@ class Elector:
             return
         self._last_error = ""
         self._lease = lease
+        self._compare_version(lease)
         record = None if lease is None else LeaseRecord.read(lease.spec, lease.resource_version)
         if isinstance(step, Read) or record is None:
             candidate.record_read(record, at=clock())
@@ -272,6 +284,16 @@ class Elector:
         else:
             candidate.record_write(record, started=started, finished=clock())
             self._renew_count += candidate.leading
+
+    def _compare_version(self, lease: _Lease | None) -> None:
+        """Notice a version that is lower than an earlier one; reads of one object and writes are never stale."""
+        version = parse_version(lease.resource_version) if lease is not None else None
+        if version is None:
+            return
+        if version < self._version and not self._restored:
+            self._restored = f"etcd was restored: the lease went back from version {self._version} to {version}"
+            _log.warning("server history restarted", extra={**self._facts(), "reason": self._restored})
+        self._version = max(self._version, version)
 
     async def _read(self, step: Read) -> _Lease | None:
         client = self._client.using(timeout=step.timeout)

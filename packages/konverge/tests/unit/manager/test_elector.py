@@ -358,3 +358,60 @@ def test_an_election_that_cannot_work_is_refused_where_it_is_written() -> None:
         LeaderElection("")
     with pytest.raises(ValueError, match="identity is empty"):
         LeaderElection("x", identity="")
+
+
+# A restored etcd
+
+
+async def restored(electors: Electors, *, lease: bool = True, versions: int = 0) -> None:
+    """Replace the server by one that has the lease at a lower version, or does not have it."""
+    found = await electors.lease()
+    server = EmbeddedServer(seed=2)
+    async with Client(InProcessTransport(server.handle)) as client:
+        found.metadata = ObjectMeta(name="operator", namespace="default")
+        found.set_source(None)
+        if lease:
+            await client.create(found)
+        for number in range(versions):
+            await client.create(ConfigMap(metadata=ObjectMeta(name=f"new-{number}", namespace="default")))
+    electors.server = server
+
+
+@pytest.mark.parametrize("lease", [True, False])
+async def test_a_leader_ends_its_term_when_etcd_was_restored(lease: bool, caplog: pytest.LogCaptureFixture) -> None:
+    async with Electors.open() as electors:
+        a = await electors.join("a")
+        await asyncio.sleep(200)
+        await restored(electors, lease=lease)
+        begin = now()
+        await until(lambda: not a.leading, within=5)
+
+        assert now() - begin <= 3
+        assert a.fence() == 0
+        assert [text.partition(":")[0] for _, text in a.changes[:2]] == ["started", "etcd was restored"]
+        assert "server history restarted" in caplog.messages
+
+
+async def test_a_restored_etcd_whose_versions_overtake_is_noticed_by_the_lease() -> None:
+    async with Electors.open() as electors:
+        a = await electors.join("a")
+        await asyncio.sleep(60)
+        await restored(electors, versions=200)
+        await until(lambda: not a.leading, within=5)
+        assert a.elector.stats().error.startswith("etcd was restored: the lease went back from version ")
+
+
+async def test_a_standby_of_a_restored_etcd_is_not_ready_and_never_writes() -> None:
+    async with Electors.open() as electors:
+        a, b = await electors.join("a"), await electors.join("b")
+        await asyncio.sleep(60)
+        await a.kill()
+        await restored(electors)
+        await until(lambda: b.elector.stats().error, within=5)
+        fences: list[float] = []
+        while len(b.changes) < 2:
+            fences.append(b.fence())
+            await asyncio.sleep(0.05)
+
+        assert [text.partition(":")[0] for _, text in b.changes[:2]] == ["started", "etcd was restored"]
+        assert max(fences) == 0

@@ -109,7 +109,7 @@ def generate_schedules(
 
     The first restarts the operator after each step, the second replaces each object just before its deletion. The even
     seeds together kill the process before and after every write. The odd seeds have random faults of all kinds, or of
-    those in `only`, at most `faults`. The last ones kill the process once: before the first write, and after each write.
+    those in `only`, at most `faults`. The last ones kill the process once: before the first write, and after each.
     """
     restarts = tuple(Entry("restart", at) for at in range(1, bounds.rests + 1))
     replaced = {at + shift for at in bounds.deletes for shift in range(len(bounds.deletes))}  # a retry shifts the next
