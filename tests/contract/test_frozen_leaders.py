@@ -71,29 +71,37 @@ class Succession:
             leader = await self._leader()
             await asyncio.sleep(self.random.uniform(0, 0.4))
             times -= await self._replace(leader)
-            self._start()
+            if sum(one.alive for one in self.terms) < 2:
+                self._start()
 
     async def _replace(self, leader: Term) -> bool:
         """Freeze the leader until another one has written; return False if it ended by itself."""
+        ended = [one for one in self.terms if not one.alive]
         leader.process.send_signal(SIGSTOP)
-        await self._until(lambda: any(one.has_written("writing") for one in self._after(leader)))
+        await self._until(lambda: self._is_succeeded([leader, *ended]))
         was_frozen = leader.alive
         leader.process.send_signal(SIGCONT)
         await asyncio.wait_for(asyncio.to_thread(leader.process.wait), LIMIT)
         return was_frozen
 
+    def _is_succeeded(self, former: list[Term]) -> bool:
+        """Report whether another one has written; on a busy machine one may have ended before that."""
+        others = [one for one in self.terms if one not in former]
+        if not any(one.alive for one in others):
+            self._start()
+        return any(one.has_written("writing") for one in others)
+
     async def _leader(self) -> Term:
         found: list[Term] = []
 
         def leads() -> bool:
+            if not any(one.alive for one in self.terms):
+                self._start()
             found[:] = [one for one in self.terms if one.alive and one.has_written("leading")]
             return bool(found)
 
         await self._until(leads)
         return found[-1]
-
-    def _after(self, leader: Term) -> list[Term]:
-        return [one for one in self.terms if one is not leader and one.alive]
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(LIMIT):
