@@ -21,6 +21,7 @@ from konverge.cache.options import ReflectorOptions
 from konverge.cache.reflector_stats import ReflectorState, ReflectorStats
 from konverge.cache.sink import Sink
 from konverge.cache.source import Source
+from konverge.cache.watch_length import WatchLength
 from konverge.errors import Expired, KonvergeError, ServerError, TooManyRequests, TransportError
 from konverge.wire.frames import FrameReader
 from konverge.wire.list_watch import Change, List, ListWatchState, Progress, Put, Remove, Selection, Stage, Synced
@@ -38,10 +39,6 @@ _INITIAL_EVENTS_FACTOR = 10
 
 _NO_IDLE_TIMEOUT = 1e9
 """The idle timeout of streams that cannot stall."""
-
-_MAX_IDLE_LEVEL = 3
-"""Watches of idle level 1 end before the idle timeout; each further level halves their length."""
-
 
 _SILENT_PART = 1 / 8
 """A watch without data is a reason to check the history if it lasted for this part of the idle timeout."""
@@ -93,7 +90,7 @@ class Reflector:
         self._last_bookmark: float | None = None
         self._synced = False
         self._reconnecting = False  # whether the next request follows the end of a stream or a failure
-        self._idle_level = 0  # how short watches are: see _watch_timeout
+        self._watch_length = WatchLength(self._options, self._random)
         self._stalled = False  # whether a short watch did not even end in time
         self._lists = self._pages = self._watches = self._ended_streams = 0
         self._events = self._bookmarks = self._failures = self._watch_count = 0
@@ -154,7 +151,7 @@ class Reflector:
         if self._history.is_pending:
             await self._check_history()
             return
-        request = self._list_watch.next_request(timeout=self._watch_timeout())
+        request = self._list_watch.next_request(timeout=self._watch_length.timeout())
         next_page = isinstance(request, List) and request.options.continue_
         if self._reconnecting or not next_page:
             await self._wait_to_send()
@@ -201,22 +198,9 @@ class Reflector:
         self._reconnecting = False
         self._backoff.record_request(self._now())
 
-    def _watch_timeout(self) -> float:
-        """Return a random timeout, so that streams do not all end together.
-
-        The server sends a bookmark every minute and shortly before a watch ends. A stream that is idle for 45 s is
-        opened again, so it never receives the former. Watches of idle collections are therefore short enough for the
-        latter: each ends with a bookmark, and the resourceVersion stays recent. If a proxy cuts streams even sooner,
-        watches become shorter still.
-        """
-        options = self._options
-        if self._idle_level:
-            return self._random.uniform(0.8, 0.9) * options.idle_timeout / float(2 ** (self._idle_level - 1))
-        return self._random.uniform(options.min_watch_timeout, options.max_watch_timeout)
-
     @contextmanager
-    def _adjusting_idle_level(self) -> Iterator[None]:
-        """Adjust the idle level by whether the stream delivered events and, if not, by whether it reached its end."""
+    def _judging_silence(self) -> Iterator[None]:
+        """Update the length of watches by what the stream delivers; after one without data check the history."""
         events, bookmarks, ended = self._events, self._bookmarks, self._ended_streams
         opened, is_watch = self._now(), self._list_watch.stage is Stage.WATCH
         try:
@@ -225,12 +209,8 @@ class Reflector:
             is_silent = is_watch and (self._events, self._bookmarks) == (events, bookmarks)
             if is_silent and self._now() - opened >= self._options.idle_timeout * _SILENT_PART:
                 self._history.start()
-            if self._events > events:
-                self._idle_level = 0
-            elif self._bookmarks > bookmarks or self._ended_streams > ended:
-                self._idle_level = max(1, self._idle_level - 1)
-            else:
-                self._idle_level = min(_MAX_IDLE_LEVEL, self._idle_level + 1)
+            reached = self._bookmarks > bookmarks or self._ended_streams > ended
+            self._watch_length.update(events=self._events > events, complete=reached)
 
     # Requests
 
@@ -254,7 +234,7 @@ class Reflector:
         self._lists += options.send_initial_events
         opening = self._source.watch(options)
         async with await self._with_timeout(opening, "watch", self._options.idle_timeout) as response:
-            with self._recovery_timer(), self._adjusting_idle_level():
+            with self._recovery_timer(), self._judging_silence():
                 await self._consume(response)
 
     async def _consume(self, response: Response) -> None:
@@ -369,7 +349,7 @@ class Reflector:
             self._list_watch.handle_timeout()
             return
         self._list_watch.handle_close()
-        if self._idle_level:
+        if self._watch_length.is_short:
             self._stalled = True
             text = f"watch {self._kind}: stalled, no data and no end within {self._options.idle_timeout:g} s"
             self._record_failure(TransportError(text))
