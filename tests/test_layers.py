@@ -49,7 +49,7 @@ LAYERS: dict[str, list[set[str]]] = {
     ],
     "konverge_operators": [
         {"manifests"},
-        {"autoscaling"},
+        {"autoscaling", "protection"},
         {"webapp", "ecommerce", "database", "redis", "myapp"},
         {"operator"},
         {"demo", "__init__"},

@@ -21,6 +21,7 @@ from konverge_cluster.nodes import Behavior
 from konverge_cluster.testing import TestCluster
 from konverge_operators.ecommerce.api import EcommerceApp, Phase
 from konverge_operators.ecommerce.operator import new_operator, workflow
+from konverge_operators.protection import PROTECTED
 from shop_apps import NAME, NAMESPACE, credentials, prepare, sample
 
 pytestmark = pytest.mark.plain_loop  # asyncio's debug mode takes two thirds of the time
@@ -241,6 +242,26 @@ async def test_deletion_in_reverse_order_keeps_the_claims(cluster: TestCluster) 
         assert not await names(client, Deployment) | await names(client, StatefulSet)
         assert await names(client, PersistentVolumeClaim) == {f"data-{DATABASE}-0", f"{DATABASE}-backup"}
         assert f"the data is kept in data-{DATABASE}-0, {DATABASE}-backup" in await messages(client)
+
+
+async def test_a_protected_application_goes_on_until_the_annotation_is_removed(cluster: TestCluster) -> None:
+    async with running(cluster) as client:
+        app = sample()
+        app.metadata.annotations = {PROTECTED: "true"}
+        await client.create(app)
+        await cluster.settle()
+        before = await names(client, Deployment)
+        await client.delete(EcommerceApp, NAME, namespace=NAMESPACE)
+        await cluster.settle()
+        assert await names(client, Deployment) == before
+        status = (await app_of(client)).status
+        assert (status.phase, PROTECTED in status.message) == (Phase.DELETING, True)
+
+        released = {"metadata": {"annotations": {PROTECTED: None}}}
+        await client.patch(EcommerceApp, NAME, released, namespace=NAMESPACE)
+        await cluster.settle()
+        with pytest.raises(NotFound):
+            await app_of(client)
 
 
 async def test_suspend_changes_nothing(cluster: TestCluster) -> None:

@@ -14,7 +14,8 @@ from konverge.errors import ApiError, Invalid
 from konverge.objects import Time, from_wire, to_wire
 from konverge.schema import validate
 from konverge.webhooks import AdmissionRequest, Deny, User
-from konverge_operators.webapp.admission import PROTECTED, check, fill_in
+from konverge_operators.protection import PROTECTED
+from konverge_operators.webapp.admission import check, fill_in
 from konverge_operators.webapp.api import MAX_REPLICAS, Phase, WebApp
 from konverge_operators.webapp.beta import WebAppV1Beta1, WebAppV1Beta1Spec
 from konverge_operators.webapp.operator import operator

@@ -18,7 +18,7 @@ from konverge.objects import AnyObject
 from konverge.testing import ControlPlane
 from konverge.webhooks import Address, Webhooks, WebhookServer, configurations_for
 from konverge_cluster.nodes import Behavior, SimulatedNodes
-from konverge_operators.webapp.admission import PROTECTED
+from konverge_operators.protection import PROTECTED
 from konverge_operators.webapp.api import Phase, WebApp
 from konverge_operators.webapp.beta import WebAppV1Beta1
 from konverge_operators.webapp.operator import operator

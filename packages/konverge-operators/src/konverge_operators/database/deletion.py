@@ -6,7 +6,7 @@ from konverge import Context, Result
 from konverge_operators.database.credentials import find_secret
 from konverge_operators.database.engine import Engine, Target
 from konverge_operators.database.facts import Facts
-from konverge_operators.database.names import PROTECTED
+from konverge_operators.protection import protection_of
 
 __all__ = ["remove"]
 
@@ -19,10 +19,9 @@ async def remove(target: Target, ctx: Context, engine: Engine, facts: Facts) -> 
     A protected database goes on serving until the annotation is removed.
     """
     database = target.database
-    if database.metadata.annotations.get(PROTECTED) == "true":
-        message = f"remove the annotation {PROTECTED} to let the deletion go on"
-        ctx.event("DeletionProtected", message, warning=True, action="Delete")
-        return Result.requeue(after=6 * _INTERVAL, reason=message)
+    if protection := protection_of(database):
+        ctx.event("DeletionProtected", protection, warning=True, action="Delete")
+        return Result.requeue(after=6 * _INTERVAL, reason=protection)
     if database.spec.deletion_policy == "Retain":
         kept = ", ".join([*(one.name for one in facts.claims), *_secret_names(target)])
         ctx.event("DataRetained", f"kept: {kept}", action="Delete")

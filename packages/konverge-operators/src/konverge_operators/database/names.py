@@ -9,7 +9,6 @@ from konverge_operators.manifests import labels, selector
 __all__ = [
     "MANAGED_BY",
     "OPERATOR",
-    "PROTECTED",
     "RESTART",
     "REVISION",
     "ROTATE_PASSWORD",
@@ -35,8 +34,6 @@ RESTART = "example.com/restart"
 """Annotation of a Database: each new value, such as a time, replaces the pods one by one."""
 ROTATE_PASSWORD = "example.com/rotate-password"
 """Annotation of a Database: each new value, such as a time, replaces the application's login."""
-PROTECTED = "example.com/protected"
-"""Annotation of a Database: "true" keeps it, and everything that belongs to it, from being deleted."""
 REVISION = "example.com/revision"
 """Annotation of pods: the hash of the template that they were created from."""
 

@@ -15,6 +15,7 @@ from konverge_operators.ecommerce.api import EcommerceApp, LastRunning, Phase
 from konverge_operators.ecommerce.local_images import local_images
 from konverge_operators.ecommerce.names import IMAGE_UPDATED, OPERATOR
 from konverge_operators.ecommerce.phases import phases
+from konverge_operators.protection import protection_of
 
 __all__ = ["EcommerceReconciler", "new_operator", "operator", "workflow"]
 
@@ -59,6 +60,7 @@ workflow: Workflow[EcommerceApp] = Workflow(
     phases=phases,
     configuration=ingress.configuration,
     suspended=lambda app: app.spec.suspend,
+    protected=protection_of,
     progress_interval=30.0,
     reports_foreign_fields_of=(StatefulSet, Deployment, Service),
 )

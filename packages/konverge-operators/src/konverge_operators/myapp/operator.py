@@ -16,6 +16,7 @@ from konverge_operators.myapp.application import COMPONENT, KINDS, application_o
 from konverge_operators.myapp.dependents import CACHES, DATABASE, OPERATOR
 from konverge_operators.myapp.local_images import local_images
 from konverge_operators.myapp.phases import phases
+from konverge_operators.protection import protection_of
 
 __all__ = ["MyAppReconciler", "new_operator", "operator", "workflow"]
 
@@ -44,6 +45,7 @@ workflow: Workflow[MyApp] = Workflow(
     phases=phases,
     configuration=Configuration(secrets=lambda app: app.status.connections.values()),
     suspended=lambda app: app.spec.suspend,
+    protected=protection_of,
 )
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from konverge.webhooks import AdmissionRequest, Deny, mutating, validating
+from konverge_operators.protection import PROTECTED, protection_of
 from konverge_operators.webapp.api import Resources, WebApp, WebAppSpec
 from konverge_operators.webapp.children import labels_of
 from konverge_operators.webapp.rules import find_violations, repository_of
 
-__all__ = ["PROTECTED", "check", "fill_in"]
-
-PROTECTED = "example.com/protected"
-"""A WebApp that has this annotation set to "true" cannot be deleted."""
+__all__ = ["check", "fill_in"]
 
 _WARN_REPLICAS = 50
 _DEFAULT_REQUESTS = {"cpu": "100m", "memory": "128Mi"}
@@ -54,9 +52,8 @@ def fill_in(app: WebApp, old: WebApp | None, request: AdmissionRequest) -> None:
 
 
 def _check_deletion(app: WebApp, request: AdmissionRequest) -> Iterator[Deny]:
-    protected = app.metadata.annotations.get(PROTECTED) == "true"
     # Deleting a namespace deletes everything in it. A denial here would leave the namespace terminating.
-    if protected and request.user.name not in _CLEANUP_USERS:
+    if protection_of(app) and request.user.name not in _CLEANUP_USERS:
         yield Deny(f"the WebApp is protected: remove the annotation {PROTECTED} first")
 
 

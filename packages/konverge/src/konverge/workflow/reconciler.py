@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 from konverge.errors import ApiError, KonvergeError, TerminalError
@@ -53,7 +54,10 @@ class WorkflowReconciler(Reconciler[T]):
         return Result.requeue(after=workflow.ready_interval if state.ready else workflow.progress_interval)
 
     async def finalize(self, obj: T, ctx: Context, /) -> Result:
-        """Remove the components in reverse order; those that need others first."""
+        """Remove the components in reverse order, those that need others first; of a protected object none."""
+        protection = self.workflow.protected(obj)
+        if protection:
+            return await self._keep(obj, ctx, protection)
         state = await self._run(obj, ctx, ())
         await self._update_status(obj, ctx, state)
         _raise_errors(state)
@@ -66,10 +70,17 @@ class WorkflowReconciler(Reconciler[T]):
         self.metrics.forget(key)
         self._foreign_fields.forget(key)
 
-    async def _run(self, obj: T, ctx: Context, enabled: Collection[str]) -> WorkflowState:
+    async def _keep(self, obj: T, ctx: Context, protection: str) -> Result:
+        """Observe a protected object that is being deleted, and change nothing."""
+        state = await self._run(obj, ctx, self.workflow.enabled(obj), protected=True)
+        ctx.event("DeletionProtected", protection, warning=True, action="Delete")
+        await self._update_status(obj, ctx, state, protection)
+        return Result.requeue(after=self.workflow.ready_interval, reason=protection)
+
+    async def _run(self, obj: T, ctx: Context, enabled: Collection[str], *, protected: bool = False) -> WorkflowState:
         workflow, status = self.workflow, _status_of(obj)
         terminating = obj.metadata.deletion_timestamp is not None
-        suspended = workflow.suspended(obj) and not terminating
+        suspended = protected or (workflow.suspended(obj) and not terminating)
         states = await Pass(
             obj=obj,
             ctx=ctx,
@@ -80,9 +91,11 @@ class WorkflowReconciler(Reconciler[T]):
         ).run()
         return WorkflowState(tuple(states), terminating=terminating, suspended=suspended)
 
-    async def _update_status(self, obj: T, ctx: Context, state: WorkflowState) -> None:
+    async def _update_status(self, obj: T, ctx: Context, state: WorkflowState, protection: str = "") -> None:
         status, before = _status_of(obj), _status_of(obj).phase
         derived: DerivedPhase[Any] = self.workflow.phases.derive(obj, state)
+        if protection:
+            derived = replace(derived, reason="DeletionProtected", message=protection, warning=True)
         _report_components(ctx, states_before(status.components), state)
         set_components(status, state)
         status.phase, status.message = derived.phase, derived.message

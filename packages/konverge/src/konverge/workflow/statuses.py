@@ -132,8 +132,9 @@ def set_conditions(obj: Any, ctx: Context, components: Sequence[Component[Any]],
     stalled = [one for one in state.within(ComponentPhase.FAILED) if _is_stalled(one)]
     reconciling = [one for one in state.within(*_IN_PROGRESS) if not state.suspended]
     first = next(iter([*state.within(ComponentPhase.FAILED), *(one for one in state.states if not one.ready)]), None)
+    good = "Deleting" if state.terminating else "Ready"
     ctx.set_ready(
-        obj, state.ready and not state.terminating, reason=first.reason if first else "Ready", message=state.message
+        obj, state.ready and not state.terminating, reason=first.reason if first else good, message=state.message
     )
     _set(obj, ctx, "Reconciling", reconciling)
     _set(obj, ctx, "Stalled", stalled)

@@ -23,11 +23,16 @@ def _never(_obj: Any) -> bool:
     return False
 
 
+def _unprotected(_obj: Any) -> str:
+    return ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Workflow(Generic[T]):
     """The components of a kind, how its phase follows from them, and when an object is reconciled again.
 
-    `suspended` reports whether an object is suspended: then nothing is written but its status. `ready_interval` and
+    `suspended` reports whether an object is suspended: then nothing is written but its status. `protected` returns why
+    an object that is being deleted is kept, and "" for one that may go: a kept one loses nothing. `ready_interval` and
     `progress_interval` are the seconds until the next reconcile while all components are ready, and otherwise. Fields
     that other managers set in children of the kinds `reports_foreign_fields_of`, and that change what the children do,
     are reported in the condition ForeignFields.
@@ -40,6 +45,7 @@ class Workflow(Generic[T]):
     phases: Phases[Any]
     configuration: Configuration[T] = field(default_factory=Configuration)
     suspended: Callable[[T], bool] = _never
+    protected: Callable[[T], str] = _unprotected
     ready_interval: float = 30.0
     progress_interval: float = 5.0
     reports_foreign_fields_of: tuple[type[Resource], ...] = ()

@@ -222,6 +222,37 @@ async def test_suspended_objects_are_observed_and_not_changed(cluster: TestClust
         assert "web-dashboard" in await names(client, ConfigMap)
 
 
+async def test_a_protected_object_that_is_deleted_loses_nothing_until_it_is_released(cluster: TestCluster) -> None:
+    class Kept(ShopReconciler):
+        workflow = replace(shops, protected=lambda shop: "labelled keep" if "keep" in shop.metadata.labels else "")
+
+    client = await cluster.install(crd_for(Shop))
+    async with cluster.operator(Kept.workflow.builder().build(Kept())):
+        await client.create(shop())
+        await client.patch(Shop, "web", {"metadata": {"labels": {"keep": "yes"}}})
+        await cluster.settle()
+        before = await names(client, Deployment) | await names(client, ConfigMap)
+
+        await client.delete(Shop, "web")
+        await cluster.settle()
+        await client.delete(Deployment, "web-frontend")
+        await cluster.settle()
+        web = await client.get(Shop, "web")
+        assert before - (await names(client, Deployment) | await names(client, ConfigMap)) == {"web-frontend"}
+        assert (web.status.phase, web.status.message) == (Phase.DELETING, "labelled keep")
+        ready = find_condition(web.status.conditions, "Ready")
+        assert ready is not None
+        assert ready.status == "False"
+        warnings = [one.reason for one in await client.list(Event, namespace="default") if one.type == "Warning"]
+        assert "DeletionProtected" in warnings
+
+        await client.patch(Shop, "web", {"metadata": {"labels": {"keep": None}}})
+        await cluster.settle()
+        with pytest.raises(NotFound):
+            await client.get(Shop, "web")
+        assert not await names(client, Deployment) | await names(client, ConfigMap)
+
+
 async def test_a_change_of_the_configuration_rolls_the_pods_once(cluster: TestCluster) -> None:
     async with running(cluster) as client:
         await client.create(ConfigMap(metadata=ObjectMeta(name="settings"), data={"colour": "red"}))

@@ -21,6 +21,7 @@ from konverge.workflow import (
     WorkflowReconciler,
     WorkflowState,
 )
+from konverge_operators.protection import protection_of
 from konverge_operators.redis.cache import children
 from konverge_operators.redis.cache.api import Cache
 from konverge_operators.redis.cache.phases import phases
@@ -52,6 +53,7 @@ def new_workflow(generate: Callable[[], str] = generate_password) -> Workflow[Ca
         phases=phases,
         configuration=configuration,
         suspended=lambda cache: cache.spec.suspend,
+        protected=protection_of,
     )
 
 

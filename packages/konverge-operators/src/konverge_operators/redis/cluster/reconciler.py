@@ -16,6 +16,7 @@ from konverge.objects import AnyObject, Key, ObjectStatus
 from konverge.triggers import to_keys
 from konverge.workflow import Component, Configuration, Waiting, Workflow, WorkflowReconciler, WorkflowState
 from konverge.workflow.components import objects_status
+from konverge_operators.protection import protection_of
 from konverge_operators.redis.cache.reconciler import generate_password
 from konverge_operators.redis.cluster import children
 from konverge_operators.redis.cluster.api import ClusterPhase, RedisCluster
@@ -60,6 +61,7 @@ def new_cluster_workflow(generate: Callable[[], str] = generate_password) -> Wor
         phases=phases,
         configuration=configuration,
         suspended=lambda cluster: cluster.spec.suspend,
+        protected=protection_of,
     )
 
 
