@@ -113,11 +113,12 @@ def new_operator(reconciler: EcommerceReconciler | None = None) -> Operator:
     reconciler = reconciler or EcommerceReconciler()
     builder = reconciler.workflow.builder().needs(EcommerceApp, "patch")
     builder.needs(Secret, "get", "create").needs(PersistentVolumeClaim, "get", "create")
-    samples = Path(__file__).parent / "samples"
+    folder = Path(__file__).parent
     return Operator(
         name=OPERATOR,
         controllers=(builder.build(reconciler),),
-        samples=(samples / "ecommerce-app.yaml",),
+        samples=(folder / "samples" / "ecommerce-app.yaml",),
+        monitoring=(folder / "alerts" / "ecommerce-operator.yaml", folder / "dashboards" / "ecommerce-operator.json"),
         images=(local_images,),
         metrics=reconciler.metrics.collectors,
     )
