@@ -183,9 +183,11 @@ async def test_an_update_has_a_reason(cluster: TestCluster, change: dict[str, ob
         cluster.program(Behavior(image="ecommerce-*", ready_after=20))
         await client.patch(EcommerceApp, NAME, {"spec": change}, namespace=NAMESPACE)
         await asyncio.sleep(10)
-        assert (await app_of(client)).status.phase is Phase.UPDATING
+        status = (await app_of(client)).status
+        assert (status.phase, status.reason) == (Phase.UPDATING, reason)
         await cluster.settle(quiet=120)
-        assert (await app_of(client)).status.phase is Phase.RUNNING
+        status = (await app_of(client)).status
+        assert (status.phase, status.reason) == (Phase.RUNNING, "")
         assert any(one.startswith(f"{reason}: ") for one in await messages(client))
 
 

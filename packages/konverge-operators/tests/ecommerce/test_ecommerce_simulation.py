@@ -1,4 +1,7 @@
-"""The EcommerceApp operator under seeded faults: crashes, lost responses, lost leases, other clients."""
+"""The EcommerceApp operator under seeded faults: crashes, lost responses, lost leases, other clients.
+
+Half of the seeds kill the operator, together before and after every single write.
+"""
 
 from __future__ import annotations
 

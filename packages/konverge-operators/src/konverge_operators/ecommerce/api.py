@@ -178,6 +178,7 @@ class EcommerceStatus(WorkflowStatus):
 
     phase: Phase = Phase.PENDING
     reason: str = ""
+    """Why the application is updated: ImageUpdate, Scaling or ConfigurationUpdate; "" in other phases."""
     last_updated: str = ""
     """When another field of the status last changed."""
     url: str = ""

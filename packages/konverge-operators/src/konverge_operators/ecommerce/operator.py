@@ -14,7 +14,7 @@ from konverge_operators.ecommerce import database, ingress, monitoring, tiers
 from konverge_operators.ecommerce.api import EcommerceApp, LastRunning, Phase
 from konverge_operators.ecommerce.local_images import local_images
 from konverge_operators.ecommerce.names import IMAGE_UPDATED, OPERATOR
-from konverge_operators.ecommerce.phases import phases
+from konverge_operators.ecommerce.phases import phases, update_reason
 from konverge_operators.protection import protection_of
 
 __all__ = ["EcommerceReconciler", "new_operator", "operator", "workflow"]
@@ -87,7 +87,8 @@ class EcommerceReconciler(WorkflowReconciler[EcommerceApp]):
         return result
 
     def observe(self, app: EcommerceApp, ctx: Context, state: WorkflowState, /) -> None:
-        """Record what ran last, and the address."""
+        """Record why the application is updated, what ran last, and the address."""
+        app.status.reason = update_reason(app) if app.status.phase is Phase.UPDATING else ""
         requested = IMAGE_UPDATED in (app.metadata.annotations or {})
         app.status.restart_pending = app.status.restart_pending and requested
         app.status.url = ingress.url_of(app) if "ingress" in state and state["ingress"].ready else ""

@@ -10,7 +10,7 @@ from konverge.workflow import ComponentPhase, ComponentState, DerivedPhase, Phas
 from konverge_operators.ecommerce.api import EcommerceApp, Phase
 from konverge_operators.ecommerce.tiers import images_of, replicas_of
 
-__all__ = ["derive_phase", "phases"]
+__all__ = ["derive_phase", "phases", "update_reason"]
 
 _LIVE = frozenset(Phase) - {Phase.PENDING}
 _LOST = (ComponentPhase.DEGRADED, ComponentPhase.FAILED)
@@ -36,7 +36,7 @@ def derive_phase(app: EcommerceApp, state: WorkflowState) -> DerivedPhase[Phase]
         return DerivedPhase(Phase.CREATING, "ComponentsNotReady", state.message)
     if state.within(*_LOST):
         return DerivedPhase(Phase.DEGRADED, "ComponentNotReady", state.message, warning=True)
-    return DerivedPhase(Phase.UPDATING, _update_reason(app), state.message)
+    return DerivedPhase(Phase.UPDATING, update_reason(app), state.message)
 
 
 def _is_final(state: ComponentState) -> bool:
@@ -55,7 +55,7 @@ def _late(app: EcommerceApp, state: WorkflowState) -> list[ComponentState]:
     return found
 
 
-def _update_reason(app: EcommerceApp) -> str:
+def update_reason(app: EcommerceApp) -> str:
     """Return what changed since the application last ran."""
     last = app.status.last_running
     if images_of(app) != last.images:
