@@ -58,7 +58,7 @@ async def test_one_object_goes_through_each_step_of_the_loop() -> None:
     trigger = Trigger(
         name="for Gadget", kind=Gadget, predicate=spec_or_metadata_changed, mapper=to_self(), primary=True
     )
-    ((key, reason, priority, reset_backoff),) = TriggerHandler(trigger, controller="gadget").handle(event)
+    ((key, reason, priority, reset_backoff, _),) = TriggerHandler(trigger, controller="gadget").handle(event)
     assert (key, reason.what, reset_backoff) == (KEY, "added", True)
 
     # 5. The key goes into the queue. However often it is added, it is queued once.

@@ -21,6 +21,7 @@ from konverge.client import ClientOptions
 from konverge.errors import ApiError, NotFound
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.objects import Resource
+from konverge.reconcile import Journal
 from konverge.testing.faults import status_response, watches
 from konverge.triggers import anything
 from late_responses import LateResponses
@@ -180,8 +181,8 @@ def _named(obj: Resource | None) -> str:
     return "gone" if obj is None else obj.uid
 
 
-async def run_enqueue_scenario(seed: int) -> EnqueueScenario:
-    """Run all rounds, and return the scenario."""
+async def run_enqueue_scenario(seed: int, *, new_journal: Callable[[], Journal] = Journal) -> EnqueueScenario:
+    """Run all rounds, and return the scenario; `new_journal` creates the journals of the operator."""
     dice, log = Random(seed), ScenarioLog()
     random.seed(seed)  # the runtime uses it for jitter
     world = await world_with_gadgets()
@@ -197,13 +198,13 @@ async def run_enqueue_scenario(seed: int) -> EnqueueScenario:
     )
     for name in NAMES:
         await world.client.create(gadget(name))
-    async with _operator(scenario).running():
+    async with _operator(scenario, new_journal).running():
         for _ in range(ROUNDS):
             await scenario.round()
     return scenario
 
 
-def _operator(scenario: EnqueueScenario) -> Manager:
+def _operator(scenario: EnqueueScenario, new_journal: Callable[[], Journal]) -> Manager:
     dice, late = scenario.dice, (0, 0.01, 0.3, 1, 3)
     most = dice.choice(late)
     transport = DelayedWatches(scenario.world.transport, "configmaps", "gadgets", by=lambda: dice.uniform(0, most))
@@ -211,7 +212,7 @@ def _operator(scenario: EnqueueScenario) -> Manager:
         LateResponses(transport, dice, by=dice.choice(late), lost=dice.choice((0, 0, 0.1))),
         options=ClientOptions(namespace="default"),
     )
-    manager = Manager(client, name="gadget-operator")
+    manager = Manager(client, name="gadget-operator", new_journal=new_journal)
     runs = (FinalizedGadgetRuns if dice.random() < 0.3 else GadgetRuns)(scenario.gadgets)
     manager.add(controller_for(Gadget).predicate(anything).owns(ConfigMap).timeout(30).build(runs))
     if scenario.has_boxes:

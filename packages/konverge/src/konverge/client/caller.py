@@ -86,8 +86,12 @@ class Caller:
 
     def without_retries(self) -> Caller:
         """Return a caller that sends each request once; everything else is shared."""
+        return self.with_policy(RetryPolicy(attempts=1))
+
+    def with_policy(self, policy: RetryPolicy) -> Caller:
+        """Return a caller with this retry policy; everything else is shared."""
         clone = copy.copy(self)
-        clone._policy = RetryPolicy(attempts=1)
+        clone._policy = policy
         return clone
 
     def with_guard(self, guard: WriteGuard) -> Caller:

@@ -6,34 +6,28 @@ The verbs that read are in `Reader`, together with the rules for kinds and names
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from datetime import datetime
 from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
 from konverge.client.access.config import ClientConfig, load_config
 from konverge.client.caller import Observer, RequestInfo, WriteGuard
-from konverge.client.commands import OUTPUT_LIMIT, ExecResult, exec_query, run_command
-from konverge.client.reader import ClientOptions, Reader
+from konverge.client.reader import ClientOptions
 from konverge.client.retry import RetryMode, RetryPolicy
 from konverge.client.selectors import Fields, Labels, field_text, label_text
-from konverge.client.targets import KindName, resolve_key, resolve_target
+from konverge.client.subresources import MERGE_PATCH, IssuedToken, SubresourceClient
+from konverge.client.targets import KindName, Target, resolve_target
 from konverge.client.writes import WriteEvent, WriteListener, base_version_of
 from konverge.errors import NotFound
 from konverge.objects import (
     AnyObject,
     Key,
-    Kind,
-    Model,
     Resource,
     Unstructured,
-    decode,
     difference,
     encode,
-    field,
     full_object,
     to_wire,
 )
-from konverge.wire import DeleteOptions, ListOptions, Query, WriteOptions, collection_path, object_path
+from konverge.wire import DeleteOptions, ListOptions, collection_path, object_path
 
 __all__ = ["Client", "IssuedToken"]
 
@@ -45,39 +39,13 @@ Propagation: TypeAlias = Literal["", "Background", "Foreground", "Orphan"]
 
 _PATCH_MEDIA = {
     "json": "application/json-patch+json",
-    "merge": "application/merge-patch+json",
+    "merge": MERGE_PATCH,
     "strategic": "application/strategic-merge-patch+json",
 }
 _APPLY_MEDIA = "application/apply-patch+yaml"
 
 
-_POD = Kind("", "v1", "Pod", "pods")
-_SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts")
-
-
-class IssuedToken(Model):
-    """A token that the server issued, and when it expires. Its repr does not show the token."""
-
-    token: str
-    expiration_timestamp: datetime
-
-    def __repr__(self) -> str:
-        return f"IssuedToken(expiration_timestamp={self.expiration_timestamp!r})"
-
-
-class _TokenRequest(Model):
-    status: IssuedToken
-
-
-class _ScaleSpec(Model):
-    replicas: int = 0
-
-
-class _Scale(Model):
-    spec: _ScaleSpec = field(default_factory=_ScaleSpec)
-
-
-class Client(Reader):
+class Client(SubresourceClient):
     """A client of one API server: a `Reader` that also writes.
 
     Promises:
@@ -119,6 +87,12 @@ class Client(Reader):
         clone._listener = listener
         return clone
 
+    def with_retry(self, retry: RetryPolicy) -> Self:
+        """Return a client on the same connections with another retry policy."""
+        clone = copy.copy(self)
+        clone._caller = self._caller.with_policy(retry)
+        return clone
+
     def with_write_guard(self, guard: WriteGuard) -> Self:
         """Return a client on the same connections that sends a write only if `guard` allows it."""
         clone = copy.copy(self)
@@ -148,8 +122,7 @@ class Client(Reader):
         path = collection_path(target.kind, key.namespace)
         request = self._request("POST", path, query=self._write_options().query(), body=encode(_complete(obj)))
         response = await self._call(request, "create", target.kind, key)
-        self._notify(WriteEvent("create", target.kind, key, response, created=True))
-        return target.decode(response)
+        return self._written(target, "create", key, response, created=True)
 
     async def update(self, obj: R) -> R:
         """Update an edited object, on condition that its resource version is unchanged; return the new object.
@@ -211,8 +184,7 @@ class Client(Reader):
         retry = RetryMode.IDEMPOTENT if patch_type == "merge" else RetryMode.UNPROCESSED
         response = await self._call(request, "patch", target.kind, key, retry=retry)
         base_version = base_version_of(patch)
-        self._notify(WriteEvent("patch", target.kind, key, response, False, base_version, subresource))
-        return target.decode(response)
+        return self._written(target, "patch", key, response, False, base_version, subresource)
 
     async def apply(self, obj: R, *, force: bool = False, subresource: str = "") -> R:
         """Server-side apply an object: create it, or set the fields in `obj` and become their owner.
@@ -233,8 +205,8 @@ class Client(Reader):
         info = RequestInfo("apply", target.kind.kind, str(key))
         status, response = await self._caller.call_with_status(request, info, retry=RetryMode.IDEMPOTENT)
         created = status == 201
-        self._notify(WriteEvent("apply", target.kind, key, response, created, obj.resource_version, subresource))
-        return target.decode(response)
+        version = obj.resource_version
+        return self._written(target, "apply", key, response, created, version, subresource)
 
     async def delete(
         self,
@@ -280,7 +252,8 @@ class Client(Reader):
             if not missing_ok:
                 raise
             return
-        self._notify(WriteEvent("delete", resolved.kind, key, response, False, version))
+        if self._listener is not None and not self.options.dry_run:
+            self._listener(WriteEvent("delete", resolved.kind, key, response, False, version))
 
     async def delete_collection(
         self,
@@ -306,97 +279,6 @@ class Client(Reader):
         )
         await self._call(request, "delete all", target.kind, Key(namespace, ""))
 
-    async def get_scale(self, kind: type[Resource] | KindName, name: str | Key, *, namespace: str | None = None) -> int:
-        """Return the desired number of replicas of an object, from its scale subresource."""
-        target, key = await self._resolve(kind, name, namespace)
-        request = self._request("GET", object_path(target.kind, key, subresource="scale"))
-        return _replicas(await self._call(request, "get scale of", target.kind, key, retry=RetryMode.IDEMPOTENT))
-
-    async def scale(
-        self, kind: type[Resource] | KindName, name: str | Key, replicas: int, *, namespace: str | None = None
-    ) -> int:
-        """Set the number of replicas with the scale subresource; return the number that the server stored."""
-        target, key = await self._resolve(kind, name, namespace)
-        request = self._request(
-            "PATCH",
-            object_path(target.kind, key, subresource="scale"),
-            query=self._write_options().query(),
-            body=encode({"spec": {"replicas": replicas}}),
-            media=_PATCH_MEDIA["merge"],
-        )
-        return _replicas(await self._call(request, "scale", target.kind, key, retry=RetryMode.IDEMPOTENT))
-
-    async def evict(self, pod: str | Key, *, namespace: str | None = None, grace_period: int | None = None) -> None:
-        """Evict a pod.
-
-        Raises: TooManyRequests when a disruption budget forbids it for now; the request is not retried.
-        """
-        key = resolve_key(_POD, pod, namespace, self.options.namespace)
-        options = {} if grace_period is None else {"deleteOptions": {"gracePeriodSeconds": grace_period}}
-        eviction = {
-            "apiVersion": "policy/v1",
-            "kind": "Eviction",
-            "metadata": {"name": key.name, "namespace": key.namespace},
-            **options,
-        }
-        path = object_path(_POD, key, subresource="eviction")
-        request = self._request("POST", path, query=_dry_run(self.options.dry_run), body=encode(eviction))
-        await self._call(request, "evict", _POD, key, retry=RetryMode.NEVER)
-
-    async def exec(
-        self,
-        pod: str | Key,
-        command: Sequence[str],
-        *,
-        namespace: str | None = None,
-        container: str = "",
-        stdin: bytes | None = None,
-        output_limit: int = OUTPUT_LIMIT,
-    ) -> ExecResult:
-        """Run a command in a container and return its output and exit code, whatever the code is.
-
-        `stdin` is its standard input, which is then closed. All of it must be done within the timeout of the client
-        (`client.using(timeout=600)`). The command is never started twice. It counts as a write for the write guard.
-
-        Raises: ServerError when the command cannot be started, DecodeError when the output is longer than
-        `output_limit` bytes, TransportError when the connection is cut or the time is up.
-        """
-        if isinstance(command, str) or not command:
-            raise TypeError(f'exec: expected a list of words such as ["sh", "-c", "date"], got {command!r:.100}')
-        key = resolve_key(_POD, pod, namespace, self.options.namespace)
-        query = exec_query(command, container, stdin=stdin is not None)
-        request = self._request("GET", object_path(_POD, key, subresource="exec"), query=query, stream=True)
-        info = RequestInfo("exec in", _POD.kind, str(key))
-        return await run_command(self._caller, request, info, stdin, limit=output_limit)
-
-    async def write_subresource(
-        self, obj: AnyObject, subresource: str, body: Any, *, method: Literal["POST", "PUT"] = "POST"
-    ) -> bytes:
-        """Send `body` to a subresource, such as `pods/binding` or `namespaces/finalize`; return the response body."""
-        target, key = await self._resolve_object(obj)
-        path = object_path(target.kind, key, subresource=subresource)
-        request = self._request(method, path, query=self._write_options().query(), body=encode(body))
-        return await self._call(request, f"{subresource} of", target.kind, key)
-
-    async def create_token(
-        self,
-        service_account: str | Key,
-        *,
-        namespace: str | None = None,
-        audiences: tuple[str, ...] = (),
-        lifetime: int = 3600,
-    ) -> IssuedToken:
-        """Request a token of a service account that is valid for about `lifetime` seconds."""
-        key = resolve_key(_SERVICE_ACCOUNT, service_account, namespace, self.options.namespace)
-        review = {
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenRequest",
-            "spec": {"audiences": list(audiences), "expirationSeconds": lifetime},
-        }
-        path = object_path(_SERVICE_ACCOUNT, key, subresource="token")
-        request = self._request("POST", path, body=encode(review))
-        return decode(_TokenRequest, await self._call(request, "create token of", _SERVICE_ACCOUNT, key)).status
-
     async def _update(self, obj: R, subresource: str) -> R:
         target, key = await self._resolve_object(obj)
         if not obj.resource_version:
@@ -413,24 +295,34 @@ class Client(Reader):
             if not patch:
                 return obj
             patch.setdefault("metadata", {})["resourceVersion"] = obj.resource_version
-            request = self._request("PATCH", path, query=options, body=encode(patch), media=_PATCH_MEDIA["merge"])
+            request = self._request("PATCH", path, query=options, body=encode(patch), media=MERGE_PATCH)
         response = await self._call(request, verb, target.kind, key, retry=RetryMode.IDEMPOTENT)
-        self._notify(WriteEvent("update", target.kind, key, response, False, obj.resource_version, subresource))
-        return target.decode(response)
+        version = obj.resource_version
+        return self._written(target, "update", key, response, False, version, subresource)
 
-    def _notify(self, event: WriteEvent) -> None:
+    def _written(
+        self,
+        target: Target[R],
+        verb: str,
+        key: Key,
+        response: bytes,
+        created: bool = False,
+        base_version: str = "",
+        subresource: str = "",
+    ) -> R:
+        """Decode the response of a write, once for the caller and the listener.
+
+        The listener is notified even if the response does not decode into its class: the object was written.
+        """
         # The response of a subresource other than status is another kind of object.
-        if self._listener is not None and not self.options.dry_run and event.subresource in ("", "status"):
-            self._listener(event)
-
-    def _write_options(self, *, force: bool = False) -> WriteOptions:
-        options = self.options
-        return WriteOptions(
-            force=force,
-            dry_run=options.dry_run,
-            field_manager=options.field_manager,
-            field_validation=options.field_validation,
-        )
+        if self._listener is None or self.options.dry_run or subresource not in ("", "status"):
+            return target.decode(response)
+        obj: R | None = None
+        try:
+            obj = target.decode(response)
+        finally:
+            self._listener(WriteEvent(verb, target.kind, key, response, created, base_version, subresource, obj))
+        return obj
 
 
 def _complete(obj: AnyObject) -> AnyObject | dict[str, Any]:
@@ -446,11 +338,3 @@ def _without_managed_fields(obj: AnyObject | dict[str, Any]) -> AnyObject | dict
         return obj if not obj.metadata.managed_fields else _without_managed_fields(to_wire(obj))
     metadata = {name: value for name, value in obj.get("metadata", {}).items() if name != "managedFields"}
     return {**obj, "metadata": metadata}
-
-
-def _replicas(body: bytes) -> int:
-    return decode(_Scale, body).spec.replicas
-
-
-def _dry_run(dry_run: bool) -> Query:
-    return (("dryRun", "All"),) if dry_run else ()

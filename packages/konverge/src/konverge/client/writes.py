@@ -7,21 +7,23 @@ can see the write.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
-from konverge.objects import Key, Kind
+from konverge.objects import AnyObject, Key, Kind, Unstructured, decode
 
 __all__ = ["WriteEvent", "WriteListener", "base_version_of"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WriteEvent:
     """A write and its response.
 
     `response` is the body of the response: the new object; after a delete the object with its deletionTimestamp, its
     last state, or a Status. `created` is True when this write created the object. `base_version` is the resource
-    version that the write requires, "" when it requires none.
+    version that the write requires, "" when it requires none. `obj` is the decoded response, None if it does not decode
+    into its class. Whoever needs a part of the response reads it here, so that it is parsed once.
     """
 
     verb: str  # "create", "update", "patch", "apply" or "delete"
@@ -31,6 +33,38 @@ class WriteEvent:
     created: bool = False
     base_version: str = ""
     subresource: str = ""
+    obj: AnyObject | None = field(default=None, compare=False, repr=False)
+
+    version: str = field(init=False, compare=False, default="")
+    """The resource version of the response; "" for that of a delete."""
+    generation: int = field(init=False, compare=False, default=0)
+    """The generation of the response, 0 if it has none."""
+    uid: str = field(init=False, compare=False, default="")
+    made_version: bool = field(init=False, compare=False, default=False)
+    """Whether this write alone made the version.
+
+    It created the object, or required the version that it replaced and got another one. The response to a write that
+    changes nothing has the version that another client made.
+    """
+
+    def __post_init__(self) -> None:
+        if self.verb == "delete":
+            return
+        obj = self.obj if self.obj is not None else decode(Unstructured, self.response)
+        put, metadata, version = partial(object.__setattr__, self), obj.metadata, obj.resource_version
+        generation = metadata.get("generation") if isinstance(metadata, dict) else metadata.generation
+        put("version", version)
+        put("generation", generation or 0)
+        put("uid", obj.uid)
+        put("made_version", self.created or self.base_version not in ("", version))
+
+    @property
+    def observed_generation(self) -> int:
+        """The generation that the status of the response observes; 0 if it has none, or one of another type."""
+        status = self.obj.get("status") if isinstance(self.obj, Unstructured) else getattr(self.obj, "status", None)
+        field_ = "observedGeneration" if isinstance(status, dict) else "observed_generation"
+        found = status.get(field_) if isinstance(status, dict) else getattr(status, field_, None)
+        return found if isinstance(found, int) else 0
 
 
 WriteListener: TypeAlias = Callable[[WriteEvent], None]

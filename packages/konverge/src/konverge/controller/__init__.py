@@ -3,8 +3,7 @@
 from konverge.controller.builder import Builder, controller_for
 from konverge.controller.controller import Controller
 from konverge.controller.permissions import EVENTS, LEASES, Permission, permissions_on, rules_of
-from konverge.controller.running_controller import ControllerStats, Observer, RunningController
-from konverge.controller.worker import Outcome
+from konverge.controller.running_controller import ControllerStats, RunningController
 
 __all__ = [
     "EVENTS",
@@ -12,8 +11,6 @@ __all__ = [
     "Builder",
     "Controller",
     "ControllerStats",
-    "Observer",
-    "Outcome",
     "Permission",
     "RunningController",
     "controller_for",

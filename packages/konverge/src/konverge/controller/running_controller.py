@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from konverge.cache import Event, EventType, Lister
 from konverge.cache.informers import Informer
 from konverge.controller.controller import Controller
-from konverge.controller.worker import Outcome, Worker
+from konverge.controller.enqueue_filter import EnqueueFilter
+from konverge.controller.generations import GenerationObserver
+from konverge.controller.worker import Worker
 from konverge.errors import NotSynced
 from konverge.objects import AnyObject, Key, kind_of
 from konverge.queue import Priority, QueueStats, WorkQueue
-from konverge.reconcile import Journal, ReconcileDependencies
+from konverge.reconcile import Journal, JournalObserver, Observers, ReconcileDependencies, ReconcileObserver
 from konverge.reconcile.declared import DeclaredKinds
 from konverge.reconcile.hot_loops import HotLoopDetector
 from konverge.telemetry import GenerationClock
-from konverge.triggers import CacheReader, EnqueueReason, Timer, Trigger, TriggerHandler
+from konverge.triggers import CacheReader, Timer, Trigger, TriggerHandler
 
-__all__ = ["ControllerStats", "Observer", "RunningController"]
+__all__ = ["ControllerStats", "RunningController"]
 
 _READY_POLL = 0.05
 _RESYNC_BATCH = 500
@@ -42,22 +44,6 @@ class ControllerStats:
     not_ready_reason: str
 
 
-class Observer(Protocol):
-    """Receives what metrics of controllers are made of; each call must be cheap."""
-
-    def observe_reconcile(self, controller: str, outcome: str, seconds: float) -> None:
-        """Record the outcome and the duration of a reconcile."""
-
-    def observe_queue_wait(self, controller: str, seconds: float) -> None:
-        """Record how long a key waited in the queue."""
-
-    def observe_generation_latency(self, controller: str, seconds: float) -> None:
-        """Record the time from a new generation to the status that observes it."""
-
-    def observe_hot_loop(self, controller: str) -> None:
-        """Record a reconcile of a hot loop."""
-
-
 class RunningController(Generic[T]):
     """One controller at work. A manager calls `register`, `run_sources`, `run_workers` and `close`, in this order.
 
@@ -67,30 +53,32 @@ class RunningController(Generic[T]):
     """
 
     def __init__(
-        self, controller: Controller[T], dependencies: ReconcileDependencies, *, observer: Observer | None = None
+        self,
+        controller: Controller[T],
+        dependencies: ReconcileDependencies,
+        *,
+        observers: Iterable[ReconcileObserver] = (),
+        journal: Journal | None = None,
     ) -> None:
-        name = controller.name
         self.controller = controller
-        self.journal = Journal()
-        self.queue: WorkQueue[Key] = WorkQueue(
-            name,
-            backoff=controller.backoff,
-            rate=controller.rate,
-            observe=(lambda seconds: observer.observe_queue_wait(name, seconds)) if observer is not None else None,
+        self.journal = journal if journal is not None else Journal()
+        self.queue: WorkQueue[Key] = WorkQueue(controller.name, backoff=controller.backoff, rate=controller.rate)
+        self._generations = GenerationClock()
+        self._observers = Observers(  # the first two tell the others what they found
+            HotLoopDetector(controller.name, dependencies.cache),
+            GenerationObserver(self._generations),
+            JournalObserver(self.journal),
+            *observers,
         )
-        hot_loops = HotLoopDetector(
-            name, notify=(lambda: observer.observe_hot_loop(name)) if observer is not None else lambda: None
-        )
+        self._filter = EnqueueFilter(controller.name, self.queue, self._observers)
         self._dependencies = replace(
             dependencies,
-            notify_observed_generation=self._observe_generation,
             stopping=lambda: self.queue.closed,
-            hot_loops=hot_loops,
+            observers=self._observers,
+            record_write=self._filter.record_write,
             read_only=controller.read_only,
-            declared=DeclaredKinds(name, controller.applied_kinds()),
+            declared=DeclaredKinds(controller.name, controller.applied_kinds()),
         )
-        self._observer = observer
-        self._generations = GenerationClock()
         self._listers: dict[str, Lister[Any]] = {}
         self._worker: Worker[T] | None = None
         self._watches_before: dict[Informer, int] = {}  # watches that had ended before `run_workers`
@@ -110,8 +98,7 @@ class RunningController(Generic[T]):
             queue=self.queue,
             lister=self._listers[self.controller.triggers[0].name],
             dependencies=self._dependencies,
-            journal=self.journal,
-            observe=self._observe_reconcile,
+            enqueue_filter=self._filter,
         )
 
     async def run_sources(self) -> None:
@@ -136,7 +123,7 @@ class RunningController(Generic[T]):
             for timer in self.controller.timers:
                 group.create_task(self._run_timer(timer), name=f"{self.controller.name}: {timer!r}")
             for channel in self.controller.channels:
-                group.create_task(channel.run(self._enqueue), name=f"{self.controller.name}: channel")
+                group.create_task(channel.run(self._filter.add_key), name=f"{self.controller.name}: channel")
 
     async def run_workers(self) -> None:
         """Reconcile until the queue is closed, once every kind of this controller is synced and its watch is open.
@@ -210,31 +197,16 @@ class RunningController(Generic[T]):
         def handle(event: Event) -> None:
             if trigger.primary and event.new is not None and event.new.generation:
                 self._generations.seen(event.key, event.new.generation, asyncio.get_running_loop().time())
-            for key, reason, priority, reset_backoff in handler.handle(event):
-                self._enqueue(key, reason, priority=priority, reset_backoff=reset_backoff)
+            for request in handler.handle(event):
+                self._filter.add(request)
             if trigger.primary and event.type is EventType.DELETED:
                 self._forget(event.key)
 
         return handle
 
-    def _enqueue(
-        self, key: Key, reason: EnqueueReason, *, priority: Priority = Priority.NORMAL, reset_backoff: bool = False
-    ) -> None:
-        self.journal.add_reason(key, reason)
-        self.queue.add(key, priority=priority, reset_backoff=reset_backoff)
-
-    def _observe_reconcile(self, outcome: Outcome, seconds: float) -> None:
-        if self._observer is not None:
-            self._observer.observe_reconcile(self.controller.name, outcome, seconds)
-
-    def _observe_generation(self, key: Key, generation: int) -> None:
-        latency = self._generations.observed(key, generation, asyncio.get_running_loop().time())
-        if latency is not None and self._observer is not None:
-            self._observer.observe_generation_latency(self.controller.name, latency)
-
     def _forget(self, key: Key) -> None:
-        self._generations.forget(key)
         self.queue.forget(key)
+        self._observers.forget(key)
         if self._worker is not None:
             self._worker.forget(key)
 
@@ -261,8 +233,8 @@ class RunningController(Generic[T]):
         if informer.is_missing:
             await informer.synced.wait()
             for entry in self._listers[self.controller.triggers[0].name].entries():
-                for key, reason, priority, reset_backoff in handler.resync(entry):
-                    self._enqueue(key, reason, priority=priority, reset_backoff=reset_backoff)
+                for request in handler.resync(entry):
+                    self._filter.add(request)
 
     async def _run_resync(self, interval: float, lister: Lister[Any], handler: TriggerHandler) -> None:
         """Map all objects of a trigger at an interval. The first resync is one interval after the first list."""
@@ -271,11 +243,11 @@ class RunningController(Generic[T]):
         while True:
             await asyncio.sleep(interval)
             for number, entry in enumerate(lister.entries(), start=1):
-                for key, reason, priority, _ in handler.resync(entry):
-                    self._enqueue(key, reason, priority=priority)
+                for request in handler.resync(entry):
+                    self._filter.add(request)
                 if not number % _RESYNC_BATCH:
                     await asyncio.sleep(0)
 
     async def _run_timer(self, timer: Timer) -> None:
         async for key, reason in timer.ticks():
-            self._enqueue(key, reason, priority=Priority.LOW)
+            self._filter.add_key(key, reason, priority=Priority.LOW)

@@ -20,15 +20,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from konverge.cache import Lister
 from konverge.controller.controller import Controller
 from konverge.controller.decode_failures import report_decode_failure
 from konverge.controller.deletions import is_deletion_error
+from konverge.controller.enqueue_filter import EnqueueFilter
 from konverge.errors import (
     Conflict,
     DecodeError,
@@ -43,41 +42,26 @@ from konverge.errors import (
 from konverge.objects import AnyObject, Key
 from konverge.queue import Priority, WorkQueue
 from konverge.reconcile import (
+    ActiveReconcile,
     Context,
-    Journal,
+    Outcome,
     ReconcileDependencies,
+    ReconcileEnd,
     Result,
-    Run,
     add_finalizer,
     finalizers_of,
     is_terminating,
     remove_finalizer,
 )
+from konverge.reconcile.observers import new_reconcile_id
 
-__all__ = ["ObserveReconcile", "Outcome", "Worker"]
+__all__ = ["Worker"]
 
 _log = logging.getLogger("konverge.controller")
 
 T = TypeVar("T", bound=AnyObject)
 
 _CONFLICT_DELAYS = (0.0, 0.1, 0.5)
-
-
-class Outcome(StrEnum):
-    """How a reconcile ended: the label `result` of the metrics."""
-
-    SUCCESS = "success"
-    REQUEUE = "requeue"
-    REQUEUE_AFTER = "requeue_after"
-    ERROR = "error"
-    TERMINAL = "terminal"
-    RETRY = "retry"
-    CONFLICT = "conflict"
-    REFUSED = "refused"
-
-
-ObserveReconcile: TypeAlias = Callable[[Outcome, float], None]
-"""Called with the outcome and the duration in seconds of each reconcile."""
 
 
 _Origin: TypeAlias = tuple[type[BaseException], tuple[tuple[str, int], ...]]
@@ -107,8 +91,7 @@ class Worker(Generic[T]):
     queue: WorkQueue[Key]
     lister: Lister[Any]
     dependencies: ReconcileDependencies
-    journal: Journal
-    observe: ObserveReconcile = lambda *_: None
+    enqueue_filter: EnqueueFilter
     started: dict[Key, float] = field(default_factory=dict)
     _failures: dict[Key, _Failure] = field(default_factory=dict)
     _requeued: set[Key] = field(default_factory=set)  # the last result was Result.requeue()
@@ -130,32 +113,42 @@ class Worker(Generic[T]):
 
     async def _process(self, key: Key) -> None:
         clock = asyncio.get_running_loop().time
+        observers = self.dependencies.observers
         start = self.started[key] = clock()
-        run = self.journal.begin(key, attempt=self.queue.failures(key) + 1)
-        outcome = Outcome.REFUSED
+        reconcile = ActiveReconcile(
+            controller=self.controller.name,
+            kind=self.lister.kind,
+            key=key,
+            reconcile_id=new_reconcile_id(),
+            attempt=self.queue.failures(key) + 1,
+            queue_wait=self.queue.wait_time(key),
+        )
+        observers.begin(reconcile)
+        end = ReconcileEnd(Outcome.REFUSED, error="cancelled: the process stops")
         try:
-            outcome = await self._reconcile_with_timeout(key, run)
+            end = await self._reconcile_with_timeout(reconcile)
         finally:
             del self.started[key]
-            self.observe(outcome, clock() - start)
+            observers.end(reconcile, replace(end, seconds=clock() - start))
 
-    async def _reconcile_with_timeout(self, key: Key, run: Run) -> Outcome:
+    async def _reconcile_with_timeout(self, reconcile: ActiveReconcile) -> ReconcileEnd:
         limit = asyncio.timeout(self.controller.timeout)
+        self.enqueue_filter.begin(reconcile.key)
         try:
             async with limit:
                 try:
-                    result = await self._reconcile(key, run)
+                    result = await self._reconcile(reconcile)
                 finally:
-                    # The event of a write often arrives before its response, when its writer is not known yet.
-                    self.queue.cancel_adds(key, self.journal.drop_echoes(run))
+                    self.enqueue_filter.end(reconcile.key)
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:  # an error of the reconciler affects only its own key [1]
             if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
-                run.finish(error="cancelled: the process stops")
                 raise
-            return self._handle_error(key, run, self._described(error, timed_out=limit.expired()))
-        return self._handle_result(key, run, result)
+            described = self._described(error, timed_out=limit.expired())
+            outcome = self._handle_error(reconcile, described)
+            return ReconcileEnd(outcome, error=f"{type(described).__name__}: {described}")
+        return ReconcileEnd(self._handle_result(reconcile.key, result), result=str(result))
 
     def _described(self, error: BaseException, *, timed_out: bool) -> BaseException:
         if isinstance(error, TimeoutError) and timed_out:
@@ -164,9 +157,9 @@ class Worker(Generic[T]):
             return KonvergeError("a task or future that the reconcile awaited was cancelled")
         return error
 
-    async def _reconcile(self, key: Key, run: Run) -> Result:
+    async def _reconcile(self, reconcile: ActiveReconcile) -> Result:
         """Read the object, add or run its finalizer, and call the reconciler."""
-        reconciler = self.controller.reconciler
+        key, reconciler = reconcile.key, self.controller.reconciler
         try:
             obj = self.lister.get(key)
         except DecodeError as error:
@@ -175,16 +168,10 @@ class Worker(Generic[T]):
         if obj is None:
             reconciler.gone(key)
             return Result.done()
-        run.record_read(self.lister.kind.kind, key, obj.resource_version)
+        reconcile.obj = obj
+        self.dependencies.observers.read(reconcile, reconcile.kind.kind, key, obj.resource_version)
         failure = self._failures.get(key)
-        ctx = Context(
-            obj,
-            self.dependencies,
-            run,
-            kind=self.lister.kind,
-            attempt=self.queue.failures(key) + 1,
-            last_error=failure.error if failure else "",
-        )
+        ctx = Context(obj, self.dependencies, reconcile, last_error=failure.error if failure else "")
         if is_terminating(obj):
             return await self._finalize(obj, ctx)
         if reconciler.finalizer and reconciler.finalizer not in finalizers_of(obj):
@@ -205,9 +192,7 @@ class Worker(Generic[T]):
 
     # Results and errors
 
-    def _handle_result(self, key: Key, run: Run, result: Result) -> Outcome:
-        self.dependencies.hot_loops.end_reconcile(run, succeeded=True)
-        run.finish(result=str(result))
+    def _handle_result(self, key: Key, result: Result) -> Outcome:
         self._failures.pop(key, None)
         if result.after == 0:
             self._requeue(key)
@@ -228,9 +213,8 @@ class Worker(Generic[T]):
         self.queue.forget(key)
         self.queue.add(key)
 
-    def _handle_error(self, key: Key, run: Run, error: BaseException) -> Outcome:
-        self.dependencies.hot_loops.end_reconcile(run, succeeded=False)
-        run.finish(error=f"{type(error).__name__}: {error}")
+    def _handle_error(self, reconcile: ActiveReconcile, error: BaseException) -> Outcome:
+        key = reconcile.key
         failure = self._failures.setdefault(key, _Failure())
         failure.error = str(error)
         self._requeued.discard(key)
@@ -244,11 +228,12 @@ class Worker(Generic[T]):
         if is_deletion_error(error, self.lister.kind.kind, key):
             self.queue.retry(key)  # the event of the deletion may come later
             return Outcome.REQUEUE
-        return self._retry_or_give_up(key, run, error, failure)
+        return self._retry_or_give_up(reconcile, error, failure)
 
-    def _retry_or_give_up(self, key: Key, run: Run, error: BaseException, failure: _Failure) -> Outcome:
+    def _retry_or_give_up(self, reconcile: ActiveReconcile, error: BaseException, failure: _Failure) -> Outcome:
+        key = reconcile.key
         facts = {"controller": self.controller.name, "kind": self.lister.kind.kind, "key": str(key)}
-        facts |= {"reconcile_id": run.reconcile_id, "attempt": str(self.queue.failures(key) + 1)}
+        facts |= {"reconcile_id": reconcile.reconcile_id, "attempt": str(self.queue.failures(key) + 1)}
         previous, failure.origin = failure.origin, _origin_of(error)
         if isinstance(error, Retry):
             seconds = self.queue.retry(key, delay=error.after)
@@ -267,7 +252,6 @@ class Worker(Generic[T]):
         """Drop the state of a key whose object is gone."""
         self._failures.pop(key, None)
         self._requeued.discard(key)
-        self.dependencies.hot_loops.forget(key)
 
 
 def _origin_of(error: BaseException) -> _Origin:

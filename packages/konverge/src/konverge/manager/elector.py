@@ -30,15 +30,15 @@ from konverge.manager.write_fence import Clock, WriteFence, boot_clock
 from konverge.objects import Kind, MicroTime, ObjectMeta, Resource
 from konverge.objects import field as struct_field
 
-__all__ = ["STOPPED", "Elector", "ElectorStats", "LeaderElection", "default_identity"]
+__all__ = ["Elector", "ElectorStats", "LeaderElection", "default_identity"]
 
 _log = logging.getLogger("konverge.manager")
 
 StartedLeading: TypeAlias = Callable[[], None]
 StoppedLeading: TypeAlias = Callable[[str], Awaitable[None] | None]
 
-STOPPED: Final = "stopped"
-"""The reason for the end of a term when `stop` was called."""
+_STOPPED: Final = ""
+"""The reason for the end of a term when `stop` was called: none, since the lease was not lost."""
 
 # Timers of the loop stop while the machine is suspended; the lease's clock does not. So it is read this often.
 _LONGEST_SLEEP: Final = 1.0
@@ -169,7 +169,7 @@ class Elector:
         try:
             while not self._stopping:
                 await self._step()
-            await self._stop_leading(STOPPED)
+            await self._stop_leading(_STOPPED)
             if self._release:
                 await self._release_lease()
         finally:
@@ -244,7 +244,7 @@ class Elector:
         if not self.leading.is_set():
             return False
         self.leading.clear()
-        if reason == STOPPED:
+        if not reason:
             _log.info("stopped leading", extra=self._facts())
         else:
             _log.warning("leader election lost", extra={**self._facts(), "reason": reason})

@@ -13,25 +13,28 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
-
-from prometheus_client.registry import Collector
+from typing import TYPE_CHECKING, Any
 
 from konverge.cache import CacheOptions
-from konverge.client import Client, ClientConfig
+from konverge.client import Client, ClientConfig, RetryPolicy
 from konverge.controller import EVENTS, LEASES, Builder, Controller, ControllerStats, Permission
 from konverge.errors import LeaseLost
 from konverge.manager.elector import LeaderElection
 from konverge.manager.endpoints import Endpoints
 from konverge.manager.leader_elections import LeaderCallback
+from konverge.manager.options import ManagerOptions
 from konverge.manager.runnables import OpenShared, Runnable, RunnableFunction
-from konverge.manager.running_manager import ManagerOptions, RunningManager
+from konverge.manager.running_manager import RunningManager
 from konverge.manager.signals import stop_on_signals
 from konverge.manager.stages import open_stages
 from konverge.manager.webhook_serving import WebhookServing
 from konverge.objects import Key, Kind, kind_of
-from konverge.reconcile import EventLimits
-from konverge.telemetry import ensure_logging
+from konverge.reconcile import EventLimits, Journal, ReconcileObserver, ReconcileSpans
+from konverge.telemetry import RequestSpans, ensure_logging
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Tracer
+    from prometheus_client.registry import Collector
 
 __all__ = ["Manager"]
 
@@ -53,7 +56,10 @@ class Manager:
 
     `name` is the name of the operator: its field manager, and the reporter of its events. `namespaces` limits the
     operator to these; empty means all. `probes` is the address of /healthz, /readyz, /metrics and /debug, or
-    `Endpoints` with more options; except for a loopback address, metrics and debug are protected.
+    `Endpoints` with more options; except for a loopback address, metrics and debug are protected. `observers` are
+    notified of each reconcile of every controller. With a `tracer` of OpenTelemetry, each reconcile is a span, and its
+    requests are its children. `retry` is the retry policy of the client, for requests by controllers. `new_journal`
+    creates the journal of a controller, such as one with other limits: `partial(Journal, limit_keys=100)`.
     """
 
     def __init__(
@@ -66,6 +72,10 @@ class Manager:
         probes: str | Endpoints | None = None,
         by_kind: Mapping[Kind, CacheOptions] | None = None,
         grace: float = 20.0,
+        observers: tuple[ReconcileObserver, ...] = (),
+        tracer: Tracer | None = None,
+        retry: RetryPolicy | None = None,
+        new_journal: Callable[[], Journal] = Journal,
     ) -> None:
         if not isinstance(namespaces, tuple):
             raise TypeError(f"namespaces must be a tuple: write namespaces=({namespaces!r},)")
@@ -80,6 +90,10 @@ class Manager:
             endpoints=Endpoints(probes) if isinstance(probes, str) else probes,
             by_kind=by_kind or {},
             grace=grace,
+            observers=observers if tracer is None else (*observers, ReconcileSpans(tracer)),
+            request_observers=() if tracer is None else (RequestSpans(tracer),),
+            retry=retry,
+            new_journal=new_journal,
         )
         self._controllers: list[Controller[Any]] = []
         self._elections: dict[str, LeaderElection | None] = {}

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry
-
 from konverge.manager.health import Check, Health
 from konverge.manager.heartbeat import LoopMonitor
+from konverge.reconcile import ReconcileObserver
 from konverge.telemetry import (
     CacheSnapshot,
     ControllerMetrics,
@@ -28,10 +27,16 @@ _WATCH_ERROR_GRACE = 10.0
 """Seconds that a watch may fail before the readiness check fails: the restart of an API server is no reason for it."""
 
 
+class _ReconcileMetrics(ControllerMetrics, ReconcileObserver):
+    """The metrics of controllers, as an observer of their reconciles."""
+
+
 class Monitoring:
     """The health checks and metrics of a running manager. They run in the lease thread, so they only read state."""
 
     def __init__(self, manager: RunningManager) -> None:
+        from prometheus_client import CollectorRegistry
+
         self._manager = manager
         self.registry = CollectorRegistry()
         self.requests = RequestMetrics(self.registry)
@@ -41,7 +46,7 @@ class Monitoring:
             leases=self._lease_snapshots,
             events=self._event_snapshot,
         )
-        self.controllers = ControllerMetrics(self.registry, sources, requests=self.requests)
+        self.controllers = _ReconcileMetrics(self.registry, sources, requests=self.requests)
         self.loop_monitor: LoopMonitor | None = None
         self.health = Health(
             Check("start", self._check_start),

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from prometheus_client.registry import Collector
-
 from konverge.client import Client, ClientConfig
 from konverge.controller import EVENTS, LEASES, Controller, Permission
 from konverge.manager.manager import Manager, require_controller
@@ -23,6 +21,8 @@ from konverge.schema import CustomResource, crd_for, definition_of
 from konverge.webhooks import AdmissionWebhook, ConversionWebhook, Webhooks
 
 if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
     from konverge.webhooks import Address
 
 __all__ = ["Operator"]

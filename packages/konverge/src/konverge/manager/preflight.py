@@ -12,10 +12,8 @@ import itertools
 import logging
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
-
-import yaml
 
 from konverge.client import Client
 from konverge.controller import LEASES, Permission, rules_of
@@ -24,7 +22,7 @@ from konverge.k8s.authentication.v1 import SelfSubjectReview
 from konverge.k8s.authorization.v1 import ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec
 from konverge.objects import Key
 
-__all__ = ["missing_permissions", "rules_yaml", "warn_missing_permissions"]
+__all__ = ["log_failure", "missing_permissions", "rules_yaml", "warn_missing_permissions"]
 
 _log = logging.getLogger("konverge.manager")
 
@@ -93,8 +91,18 @@ async def _username(client: Client) -> str:
     return (user.username or "") if user is not None else ""
 
 
+async def log_failure(check: Callable[[], Awaitable[object]]) -> None:
+    """Run a check that must not stop the process: its error is logged."""
+    try:
+        await check()
+    except Exception:
+        _log.exception("preflight check failed")
+
+
 def rules_yaml(permissions: Iterable[Permission]) -> list[str]:
     """Return the rules of a Role or ClusterRole, each as one line of YAML."""
+    import yaml  # only needed if a permission is missing
+
     return [
         yaml.safe_dump(rule, sort_keys=False, default_flow_style=True, width=math.inf).strip()
         for rule in rules_of(permissions)

@@ -24,12 +24,12 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, overload
 
 from konverge.cache import Cache
-from konverge.client import Client, WriteEvent
+from konverge.client import Client
 from konverge.reconcile.shared import find_shared
 from konverge.telemetry import ContextLogger, RequestRecord
 from konverge.triggers import Channel
 
-__all__ = ["InterruptedWrites", "OpenShared", "Runnable", "RunnableContext", "RunnableFunction", "record_write"]
+__all__ = ["InterruptedWrites", "OpenShared", "Runnable", "RunnableContext", "RunnableFunction"]
 
 T = TypeVar("T")
 
@@ -119,11 +119,3 @@ class InterruptedWrites:
     def __call__(self, record: RequestRecord) -> None:
         if record.error == "CancelledError" and record.verb not in _READS:
             self.any = True
-
-
-def record_write(cache: Cache, write: WriteEvent) -> None:
-    """Record a write in the cache, so that the next read includes it."""
-    if write.verb == "delete":
-        cache.record_delete(write.kind, write.key, write.response, version=write.base_version)
-    else:
-        cache.record_write(write.kind, write.response, created=write.created, base_version=write.base_version)

@@ -21,13 +21,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
-
-from prometheus_client.registry import Collector
+from typing import TYPE_CHECKING, Any
 
 from konverge.cache import Cache, CacheOptions
 from konverge.client import Client, ClientConfig, load_config
@@ -35,47 +32,35 @@ from konverge.controller import Controller, Permission, RunningController
 from konverge.errors import NotFound
 from konverge.manager.background import background
 from konverge.manager.election_runner import ElectionRunner
-from konverge.manager.elector import STOPPED, LeaderElection, default_identity
-from konverge.manager.endpoints import Endpoints
+from konverge.manager.elector import LeaderElection, default_identity
 from konverge.manager.heartbeat import Heartbeat, LoopMonitor
-from konverge.manager.leader_elections import LeaderCallback, LeaderElections
+from konverge.manager.histories import find_histories, find_history
+from konverge.manager.leader_elections import LeaderElections
 from konverge.manager.lease_thread import LeaseThread
 from konverge.manager.monitoring import Monitoring
-from konverge.manager.preflight import warn_missing_permissions
-from konverge.manager.runnables import InterruptedWrites, OpenShared, Runnable, RunnableContext, record_write
+from konverge.manager.options import ManagerOptions
+from konverge.manager.preflight import log_failure, warn_missing_permissions
+from konverge.manager.runnables import InterruptedWrites, Runnable, RunnableContext
 from konverge.manager.stages import Stage
-from konverge.manager.webhook_serving import WebhookServing, WebhookStages
-from konverge.objects import Key, Kind
-from konverge.reconcile import EventLimits, EventRecorder, LastApplied, ReconcileDependencies, Reference
+from konverge.manager.webhook_serving import WebhookStages
+from konverge.objects import Key
+from konverge.reconcile import (
+    EventRecorder,
+    LastApplied,
+    ReconcileDependencies,
+    Reference,
+)
+from konverge.reconcile.context import record_in_cache
 
-__all__ = ["ManagerOptions", "RunningManager"]
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["RunningManager"]
 
 _log = logging.getLogger("konverge.manager")
 
 _SYNC_POLL_INTERVAL = 0.25
 _RECORDER_GRACE = 2.0
-_MAX_KEYS = 1000
-
-
-@dataclass(frozen=True, kw_only=True)
-class ManagerOptions:
-    """The options of a manager."""
-
-    client: Client | ClientConfig | None
-    name: str
-    namespaces: tuple[str, ...]
-    leader_election: LeaderElection | None
-    endpoints: Endpoints | None
-    by_kind: Mapping[Kind, CacheOptions] = field(default_factory=dict)
-    grace: float = 20.0
-    webhooks: WebhookServing | None = None
-    controller_elections: Mapping[str, LeaderElection | None] = field(default_factory=dict)
-    leader_callbacks: tuple[LeaderCallback, ...] = ()
-    metrics: tuple[Collector, ...] = ()
-    runnables: tuple[Runnable, ...] = ()
-    shared: tuple[OpenShared, ...] = ()
-    event_limits: EventLimits | None = None
-    checks_permissions: bool = True
 
 
 class RunningManager:
@@ -150,28 +135,12 @@ class RunningManager:
 
     def why(self, controller: str, key: Key) -> list[dict[str, Any]] | None:
         """Return the reconcile history of a key; None when there is no such controller."""
-        for running in self.controllers:
-            if running.controller.name == controller:
-                return running.journal.why(key)
-        return None
+        return find_history(self.controllers, controller, key)
 
     def find_history(self, controller: str, key: Key | None) -> Any:
-        """Return the history of a key, or without a key the keys that have one, by controller; None for nothing.
-
-        `controller` is the name or the kind of a controller in any case, or "" for all of them. Without a namespace, a
-        key of a namespaced kind is in the default namespace.
-        """
-        named = controller.lower()
-        found = [one for one in self.controllers if named in ("", one.controller.name.lower(), _kind_name(one))]
-        if key is None:
-            return {one.controller.name: _journal_keys(one) for one in found} if found or not named else None
-        for one in found:
-            namespace = key.namespace
-            if one.controller.kind.namespaced and not namespace:
-                namespace = self._client.options.namespace or "default"
-            if history := one.journal.why(Key(namespace, key.name)):
-                return history
-        return None
+        """Return the history of a key, or the keys that have one; see `find_histories`."""
+        namespace = self._client.options.namespace or "default"
+        return find_histories(self.controllers, controller, key, namespace=namespace)
 
     # The stages
 
@@ -213,7 +182,9 @@ class RunningManager:
         supplied = self.options.client
         client = supplied if isinstance(supplied, Client) else Client.connect(self._config())
         client = client.using(field_manager=self.options.name)
-        self._client = client.with_observers(self.monitoring.requests)
+        if self.options.retry is not None:
+            client = client.with_retry(self.options.retry)
+        self._client = client.with_observers(self.monitoring.requests, *self.options.request_observers)
         self.leader_elections.open(
             self._connect_client,
             thread=None if isinstance(supplied, Client) else self._thread,
@@ -246,11 +217,8 @@ class RunningManager:
         elections = {one for one in self.options.controller_elections.values() if one is not None}
         leases = {Key(one.namespace or self._client.options.namespace, one.name) for one in elections}
         namespaces = self.options.namespaces
-
-        def check() -> Coroutine[Any, Any, object]:
-            return warn_missing_permissions(self._client, self._permissions, namespaces=namespaces, leases=leases)
-
-        async with background(_log_failure(check)):
+        check = partial(warn_missing_permissions, self._client, self._permissions, namespaces=namespaces, leases=leases)
+        async with background(log_failure(check)):
             yield
 
     @asynccontextmanager
@@ -331,7 +299,8 @@ class RunningManager:
             recorder=self.recorder,
             shared=self._shared,
         )
-        running = RunningController(controller, dependencies, observer=self.monitoring.controllers)
+        observers = (self.monitoring.controllers, *self.options.observers)
+        running = RunningController(controller, dependencies, observers=observers, journal=self.options.new_journal())
         running.register()
         return running
 
@@ -368,7 +337,7 @@ class RunningManager:
             await election.leading.wait()
             client = client.with_write_guard(election.fence).with_observers(self._interrupted_writes)
         await self._wait_for_caches()
-        client = client.with_write_listener(partial(record_write, self.cache))
+        client = client.with_write_listener(partial(record_in_cache, self.cache))
         channels = {channel.name: channel for one in self._declared for channel in one.channels}
         context = RunnableContext(runnable.name, client, self.cache, channels=channels, shared=self._shared)
         try:
@@ -401,7 +370,7 @@ class RunningManager:
 
     async def _stopped_leading(self, reason: str) -> None:
         """Stop at once: another replica may become leader soon."""
-        if reason == STOPPED:
+        if not reason:  # it was asked to stop
             return
         self.lost_reason = reason
         await self._cancel_runnables(self._leader_runnables, 0.0)
@@ -429,18 +398,3 @@ class RunningManager:
                 api_version="coordination.k8s.io/v1", kind="Lease", name=election.name, namespace=namespace
             )
             self.recorder.record(lease, reason=reason, message=message, action="Elect")
-
-
-def _kind_name(running: RunningController[Any]) -> str:
-    return running.controller.kind.kind.lower()
-
-
-def _journal_keys(running: RunningController[Any]) -> list[str]:
-    return [str(key) for key in running.journal.list_keys()[:_MAX_KEYS]]
-
-
-async def _log_failure(check: Callable[[], Coroutine[Any, Any, object]]) -> None:
-    try:
-        await check()
-    except Exception:
-        _log.exception("preflight check failed")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from random import Random, getrandbits
 from typing import Generic, TypeVar
@@ -42,6 +42,7 @@ class QueueStats:
 class _Run:
     since: float
     priority: Priority
+    wait_time: float
 
 
 @dataclass(slots=True)
@@ -51,7 +52,6 @@ class _PendingAdd:
     ready_at: float
     priority: Priority
     reset_backoff: bool
-    adds: int = 1
 
 
 class WorkQueue(Generic[K]):
@@ -61,8 +61,8 @@ class WorkQueue(Generic[K]):
     passed to `done`). Promises:
 
     - Q1 a key is never in flight twice at the same time;
-    - Q2 a change is never lost: a key added while it is in flight is queued again by `done` (unless the caller cancels
-      its adds with `cancel_adds`), and a cancelled `get` removes no key;
+    - Q2 a change is never lost: a key added while it is in flight is queued again by `done`, and a cancelled `get`
+      removes no key;
     - Q3 of two delays the earlier wins; a ready key stays ready;
     - Q4 each failing key has its own backoff: after the n-th failure in a row it waits for `Backoff.delay(n)`. While it
       waits, adds without `reset_backoff` cause at most one early run (an add during the failed run counts as one). If
@@ -74,8 +74,7 @@ class WorkQueue(Generic[K]):
     effect. Every step costs O(log n), and nothing is stored for a key that is not queued, in flight or failing.
 
     Every method except `get` and `wait_until_idle` is synchronous, so the event loop cannot switch tasks half-way
-    through one. No other locking is needed. Time is the running loop's; construction needs no loop. Each `get` calls
-    `observe` with the seconds for which the key was ready.
+    through one. No other locking is needed. Time is the running loop's; construction needs no loop.
     """
 
     def __init__(
@@ -86,13 +85,11 @@ class WorkQueue(Generic[K]):
         rate: RateLimit | None = None,
         raise_priority_after: float = 30.0,
         random: Random | None = None,
-        observe: Callable[[float], None] | None = None,
     ) -> None:
         if not raise_priority_after > 0:
             raise ValueError(f"raise_priority_after={raise_priority_after}: write a number of seconds above 0")
         self.name = name
         self._raise_priority_after = raise_priority_after
-        self._observe = observe
         self._bucket = None if rate is None else TokenBucket(rate)
         self._retries: Retries[K] = Retries(backoff or Backoff(), random or Random(getrandbits(64)))
         self._items: dict[K, QueueItem[K]] = {}
@@ -142,7 +139,6 @@ class WorkQueue(Generic[K]):
         pending.ready_at = min(pending.ready_at, ready_at)
         pending.priority = max(pending.priority, priority)
         pending.reset_backoff = pending.reset_backoff or reset_backoff
-        pending.adds += 1
 
     # Processing keys
 
@@ -181,18 +177,6 @@ class WorkQueue(Generic[K]):
             self._schedule(key, pending.ready_at, pending.priority, now)
         self._notify_getter(now)
 
-    def cancel_adds(self, key: K, adds: int) -> None:
-        """Cancel this many adds of a key that is in flight: those that the caller knows to contain nothing new.
-
-        If there were more adds, `done` still queues the key again: adds of other callers are not cancelled.
-        """
-        pending = self._pending.get(key)
-        if pending is None:
-            return
-        pending.adds -= adds
-        if pending.adds <= 0:
-            del self._pending[key]
-
     def retry(self, key: K, *, min_delay: float = 0.0, delay: float | None = None) -> float:
         """Record that the run failed, before `done`; return the seconds until the next run.
 
@@ -224,6 +208,13 @@ class WorkQueue(Generic[K]):
     def is_in_flight(self, key: K) -> bool:
         """Report whether a key is in flight."""
         return key in self._in_flight
+
+    def wait_time(self, key: K) -> float:
+        """Return for how many seconds a key was ready before its run.
+
+        Raises: ValueError when the key is not in flight.
+        """
+        return self._require_run(key).wait_time
 
     @property
     def closed(self) -> bool:
@@ -298,24 +289,25 @@ class WorkQueue(Generic[K]):
         if self._bucket is not None and self._bucket.next_time() > now:
             return None
         # The head of each heap is the oldest key of its priority, so the first of all is one of the heads.
-        heads = [head for head in (heap.head() for heap in self._ready) if head is not None]
-        if len(heads) < 2:
-            return heads[0] if heads else None
-        return min(heads, key=lambda head: (-self._level(head, now), head.time, head.sequence))
+        first: QueueItem[K] | None = None
+        for heap in self._ready:
+            head = heap.head()
+            if head is not None and (first is None or self._rank(head, now) < self._rank(first, now)):
+                first = head
+        return first
 
-    def _level(self, item: QueueItem[K], now: float) -> int:
-        return min(Priority.HIGH, item.priority + int((now - item.time) / self._raise_priority_after))
+    def _rank(self, item: QueueItem[K], now: float) -> tuple[int, float, int]:
+        level = min(Priority.HIGH, item.priority + int((now - item.time) / self._raise_priority_after))
+        return -level, item.time, item.sequence
 
     def _start(self, item: QueueItem[K], now: float) -> None:
-        if self._observe is not None:
-            self._observe(now - item.time)  # first: if it raises, the key is still queued
         assert item.heap is not None
         item.heap.remove(item)
         del self._items[item.key]
         self._retries.start(item.key, now)
         if self._bucket is not None:
             self._bucket.acquire(now)
-        self._in_flight[item.key] = _Run(now, item.priority)
+        self._in_flight[item.key] = _Run(now, item.priority, now - item.time)
         self._idle.clear()
         self._gets += 1
 
@@ -358,19 +350,18 @@ class WorkQueue(Generic[K]):
 
     def _set_timer(self, now: float) -> None:
         """Set the timer to when the next key is ready, or when the rate allows the next one."""
-        time = self._next_wakeup()
-        if time is None or (self._timer is not None and self._timer_at <= time):
+        if self._bucket is not None and any(self._ready):
+            time = self._bucket.next_time()
+        elif (head := self._delayed.head()) is not None:
+            time = head.time
+        else:
             return
         if self._timer is not None:
+            if self._timer_at <= time:
+                return
             self._timer.cancel()
         self._timer_at = time
         self._timer = asyncio.get_running_loop().call_at(max(time, now), self._timer_fired)
-
-    def _next_wakeup(self) -> float | None:
-        if self._bucket is not None and any(self._ready):
-            return self._bucket.next_time()
-        head = self._delayed.head()
-        return None if head is None else head.time
 
     def _timer_fired(self) -> None:
         self._timer = None

@@ -13,26 +13,44 @@ from konverge.reconcile.context import Context, ReconcileDependencies
 from konverge.reconcile.finalizers import add_finalizer, finalizers_of, is_terminating, remove_finalizer
 from konverge.reconcile.foreign_fields import ForeignField
 from konverge.reconcile.journal import Journal, Run
+from konverge.reconcile.journal_observer import JournalObserver
+from konverge.reconcile.observers import (
+    ActiveReconcile,
+    EnqueueEvent,
+    Observers,
+    Outcome,
+    ReconcileEnd,
+    ReconcileObserver,
+)
 from konverge.reconcile.prune import prune
 from konverge.reconcile.reconciler import Reconcile, Reconciler, reconciler_of
 from konverge.reconcile.recorder import EventLimits, EventRecorder, EventStats, Reference
 from konverge.reconcile.results import Result
+from konverge.reconcile.spans import ReconcileSpans
 from konverge.reconcile.statuses import update_status
 
 __all__ = [
+    "ActiveReconcile",
     "Applied",
     "AppliedObjects",
     "Applier",
     "BlockingContext",
     "Context",
+    "EnqueueEvent",
     "EventLimits",
     "EventRecorder",
     "EventStats",
     "ForeignField",
     "Journal",
+    "JournalObserver",
     "LastApplied",
+    "Observers",
+    "Outcome",
     "Reconcile",
     "ReconcileDependencies",
+    "ReconcileEnd",
+    "ReconcileObserver",
+    "ReconcileSpans",
     "Reconciler",
     "Reference",
     "Result",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from konverge.client import WriteEvent
 from konverge.objects import AnyObject, Key, split_api_version
@@ -49,7 +49,7 @@ class AppliedObjects:
         if write.created:
             self._created.add((write.kind.group, write.kind.kind, write.key))
 
-    def finish(self, obj: AnyObject, before: bytes | None, after: bytes | None) -> None:
+    def finish(self, obj: AnyObject, before: bytes | None, after: dict[str, Any] | None) -> None:
         """Record the result of an apply: the object as it was compared, None if there was none, and the response.
 
         Without a response, nothing was sent.
@@ -68,7 +68,7 @@ class AppliedObjects:
         return len(self._objects)
 
 
-def _applied(before: bytes | None, after: bytes | None, *, created: bool) -> Applied:
+def _applied(before: bytes | None, after: dict[str, Any] | None, *, created: bool) -> Applied:
     if created:
         return Applied("created")
     if after is None:

@@ -131,12 +131,14 @@ class Applier:
             precondition = CREATE_ONLY if live is None else Precondition(live.uid)
             sent = await self._write(prepared, live, precondition, owner=owner, force=force, recreate=recreate)
         before = None if live is None else live.json
-        applied.finish(ready, before, None if sent is None else _bytes_of(sent))
         if sent is None:
             assert live is not None
+            applied.finish(ready, before, None)
             return live.read(target.type)
+        document = _decode(_bytes_of(sent))
+        applied.finish(ready, before, document)
         if not self._client.options.dry_run:
-            self._record_result(prepared, sent)
+            self._record_result(prepared, sent, document)
         return sent
 
     async def hand_over(self, obj: AnyObject, path: str, *, to: str, owner: AnyObject | None = None) -> None:
@@ -284,8 +286,7 @@ class Applier:
             precondition if dry_run or not precondition.version else Precondition(result.uid, result.resource_version)
         )
 
-    def _record_result(self, desired: _Desired[Any], result: AnyObject) -> None:
-        document = _decode(_bytes_of(result))
+    def _record_result(self, desired: _Desired[Any], result: AnyObject, document: dict[str, Any]) -> None:
         owned = fields_of(document, self._manager) or {}
         if not owned and not sets_no_fields(desired.document):
             self._last_applied.forget(desired.kind, desired.key)  # the server does not report what our manager owns

@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 from konverge.cache import Cache
 from konverge.client import Client, WriteEvent
-from konverge.errors import DecodeError
 from konverge.objects import (
     AnyObject,
     Condition,
@@ -19,10 +18,8 @@ from konverge.objects import (
     Key,
     Kind,
     LabelSelector,
-    Model,
     Resource,
     Unstructured,
-    decode,
     kind_of,
     set_condition,
 )
@@ -31,15 +28,14 @@ from konverge.reconcile.apply import Applier, LastApplied, Recreate
 from konverge.reconcile.create_once import create_once
 from konverge.reconcile.declared import DeclaredKinds
 from konverge.reconcile.foreign_fields import ForeignField
-from konverge.reconcile.hot_loops import HotLoopDetector
-from konverge.reconcile.journal import Run
+from konverge.reconcile.observers import ActiveReconcile, Observers
 from konverge.reconcile.prune import prune
 from konverge.reconcile.recorder import EventRecorder, Reference
 from konverge.reconcile.shared import find_shared
 from konverge.reconcile.statuses import update_status
 from konverge.telemetry import ContextLogger
 
-__all__ = ["Context", "ReconcileDependencies"]
+__all__ = ["Context", "ReconcileDependencies", "record_in_cache"]
 
 R = TypeVar("R", bound=AnyObject)
 T = TypeVar("T", bound=Resource)
@@ -58,9 +54,9 @@ class ReconcileDependencies:
     field_manager: str
     last_applied: LastApplied
     recorder: EventRecorder | None = None
-    notify_observed_generation: Callable[[Key, int], None] = lambda *_: None  # called when a status is written
     stopping: Callable[[], bool] = lambda: False  # whether the process stops
-    hot_loops: HotLoopDetector = field(default_factory=lambda: HotLoopDetector(""))
+    observers: Observers = field(default_factory=Observers)
+    record_write: Callable[[Key, WriteEvent], None] = lambda *_: None  # called for each write of a key's reconcile
     read_only: bool = False  # whether the controller may not write
     declared: DeclaredKinds = field(default_factory=DeclaredKinds)
     shared: tuple[object, ...] = ()  # what the functions of `Operator(shared=...)` have opened
@@ -82,26 +78,24 @@ class Context:
         self,
         obj: AnyObject,
         dependencies: ReconcileDependencies,
-        run: Run,
+        reconcile: ActiveReconcile,
         *,
-        kind: Kind,
-        attempt: int,
-        last_error: str,
+        last_error: str = "",
     ) -> None:
         self.key = obj.key
-        self.attempt = attempt
+        self.attempt = reconcile.attempt
         self.last_error = last_error
         self.controller = dependencies.controller
-        self.reconcile_id = run.reconcile_id
+        self.reconcile_id = reconcile.reconcile_id
         self.cache = dependencies.cache
-        self.log = ContextLogger(kind=kind.kind, key=str(obj.key), reconcile_id=run.reconcile_id, attempt=attempt)
+        self.log = ContextLogger(
+            kind=reconcile.kind.kind, key=str(obj.key), reconcile_id=reconcile.reconcile_id, attempt=reconcile.attempt
+        )
         self._owner = obj
-        self._kind = kind
         self._dependencies = dependencies
-        self._run = run
+        self._reconcile = reconcile
         self._applied = AppliedObjects()
         self.client = dependencies.client.with_write_listener(self._record_write)
-        dependencies.hot_loops.begin_reconcile(self.key, self.cache)
         self._applier = Applier(
             self.client,
             self.cache,
@@ -137,7 +131,7 @@ class Context:
         """Return one object from the cache, or None. The default namespace is that of the reconciled object."""
         key = name if isinstance(name, Key) else Key(self._namespace(kind, namespace), name)
         found = await self.cache.get(kind, key)
-        self._run.record_read(kind_of(kind).kind, key, found.resource_version if found is not None else "")
+        self._record_read(kind_of(kind).kind, key, found.resource_version if found is not None else "")
         return found
 
     @overload
@@ -151,7 +145,7 @@ class Context:
         """
         where = self._namespace(kind, namespace)
         found = await self.cache.list(kind, namespace=where, labels=labels)
-        self._run.record_read(kind_of(kind).kind, Key(where, ""), f"{len(found)} objects")
+        self._record_read(kind_of(kind).kind, Key(where, ""), f"{len(found)} objects")
         return found
 
     def owned(self, kind: type[T]) -> Objects[T]:
@@ -162,7 +156,7 @@ class Context:
         Raises: ValueError when the kind is not declared with owns or watches.
         """
         found = self.cache.lister(kind).owned_by(self._owner.uid, namespace=self._owner.namespace)
-        self._run.record_read(kind_of(kind).kind, Key(self.key.namespace, ""), f"{len(found)} owned")
+        self._record_read(kind_of(kind).kind, Key(self.key.namespace, ""), f"{len(found)} owned")
         return found
 
     def find(self, kind: type[T], index: str, value: Hashable, *, namespace: str = "") -> Objects[T]:
@@ -171,7 +165,7 @@ class Context:
         Raises: ValueError when no index of that name is declared with `.index(kind, name, path)`.
         """
         found = self.cache.lister(kind).find(index, value, namespace=namespace)
-        self._run.record_read(kind_of(kind).kind, Key(namespace, ""), f"{len(found)} by {index}")
+        self._record_read(kind_of(kind).kind, Key(namespace, ""), f"{len(found)} by {index}")
         return found
 
     def is_served(self, kind: type[Resource] | Kind) -> bool:
@@ -326,55 +320,21 @@ class Context:
             return namespace
         return self.key.namespace if kind_of(kind).namespaced else ""
 
+    def _record_read(self, kind: str, key: Key, found: str = "") -> None:
+        self._dependencies.observers.read(self._reconcile, kind, key, found)
+
     def _record_write(self, write: WriteEvent) -> None:
         """Record a successful write: readers see it from now on, and its event does not enqueue this key again."""
         self._applied.record_write(write)
-        writer = (self.controller, self.key)
-        cache, kind = self.cache, write.kind
-        version, own = "", False
-        self._dependencies.hot_loops.record_write(write, owner=self._owner, kind=self._kind, cache=cache)
-        if write.verb == "delete":
-            cache.record_delete(kind, write.key, write.response, version=write.base_version, writer=writer)
-        else:
-            version = decode(_Versioned, write.response).metadata.resource_version
-            own = write.created or write.base_version not in ("", version)
-            cache.record_write(
-                kind,
-                write.response,
-                created=write.created,
-                base_version=write.base_version,
-                writer=writer,
-            )
-            if write.subresource and write.key == self.key and kind == self._kind:
-                self._dependencies.notify_observed_generation(self.key, _observed_generation(write.response))
-        verb = f"{write.verb} {write.subresource}".strip()
-        self._run.record_write(verb, kind.kind, write.key, version, echoes=own)
+        self._dependencies.observers.write(self._reconcile, write)
+        self._dependencies.record_write(self.key, write)
+        record_in_cache(self.cache, write, writer=(self.controller, self.key))
 
 
-class _Metadata(Model):
-    resource_version: str = ""
-
-
-class _Status(Model):
-    observed_generation: int | None = None
-
-
-class _Versioned(Model):
-    """Any object, for its version."""
-
-    metadata: _Metadata
-
-
-class _WithStatus(Model):
-    """Any object, for the generation that its status observes."""
-
-    status: _Status | None = None
-
-
-def _observed_generation(response: bytes) -> int:
-    """Return the generation that a status observes, or 0 if it has no such field or one of another type."""
-    try:
-        status = decode(_WithStatus, response).status
-    except DecodeError:
-        return 0
-    return (status.observed_generation or 0) if status is not None else 0
+def record_in_cache(cache: Cache, write: WriteEvent, *, writer: object = None) -> None:
+    """Record a write in the cache, so that the next read includes it."""
+    if write.verb == "delete":
+        cache.record_delete(write.kind, write.key, write.response, version=write.base_version, writer=writer)
+        return
+    base_version = write.base_version
+    cache.record_write(write.kind, write.response, created=write.created, base_version=base_version, writer=writer)

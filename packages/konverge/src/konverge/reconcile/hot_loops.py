@@ -19,14 +19,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from konverge.cache import Cache
 from konverge.client import WriteEvent
-from konverge.objects import AnyObject, Key, Kind, Model, Resource, decode
-from konverge.reconcile.journal import Reason, Run
+from konverge.objects import AnyObject, Key, Resource
+from konverge.reconcile.journal_records import Reason
+from konverge.reconcile.observers import ActiveReconcile, EnqueueEvent, ReconcileEnd, ReconcileObserver
 from konverge.reconcile.write_history import ObjectKey, WriteHistory
 
 __all__ = ["HOT_LOOP_RECONCILES", "HotLoopDetector"]
@@ -39,6 +40,9 @@ HOT_LOOP_RECONCILES: Final = 10
 _FIRST_INTERVAL: Final = 600.0
 _MAX_INTERVAL: Final = 86_400.0
 _MAX_KEYS: Final = 1000
+_MAX_WAITING: Final = 10_000
+_MAX_CAUSES: Final = 10
+_NO_CAUSES: Final[list[Reason]] = []
 _REPLACEABLE_AFTER: Final = 60.0
 _IGNORED_GROUP: Final = "coordination.k8s.io"
 
@@ -53,19 +57,16 @@ class _KeyState:
     active: bool = False  # the active reconcile has written
     spec_changed: bool = False
 
-    def begin(self, spec_version: str) -> None:
-        """Note the spec that the active reconcile has read, at its first write."""
-        if not self.active:
-            self.active, self.spec_changed = True, spec_version != self.spec_version
-            self.spec_version = spec_version
-
     def end_reconcile(self, *, succeeded: bool, new_input: bool) -> tuple[ObjectKey, WriteHistory] | None:
         """Count a reconcile; return the history with the highest count among those that it added to."""
         for history in self.histories.values():
             history.end_reconcile(succeeded=succeeded, spec_changed=self.spec_changed, new_input=new_input)
         self.active = self.spec_changed = False
-        counted = [(obj, history) for obj, history in self.histories.items() if history.counts]
-        return max(counted, key=lambda one: one[1].reconciles, default=None)
+        longest: tuple[ObjectKey, WriteHistory] | None = None
+        for obj, history in self.histories.items():
+            if history.counts and (longest is None or history.reconciles > longest[1].reconciles):
+                longest = obj, history
+        return longest
 
 
 @dataclass(slots=True)
@@ -76,66 +77,89 @@ class _LogLimit:
     interval: float = _FIRST_INTERVAL
 
 
-class HotLoopDetector:
-    """Detect the hot loops of one controller.
+class HotLoopDetector(ReconcileObserver):
+    """Detect the hot loops of one controller: an observer that sets the warning of each reconcile of a hot loop.
 
-    Promises: a reconcile of a key that has not written lately costs one dict lookup. At most 1000 keys are tracked. A
+    Promises: a reconcile of a key that has not written lately costs two dict lookups. At most 1000 keys are tracked. A
     key that has reconciled, and has written nothing for an hour, is dropped, except for when it may be logged again.
-    `notify` is called for each reconcile of a hot loop.
     """
 
-    def __init__(self, controller: str, *, notify: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, controller: str, cache: Cache) -> None:
         self._controller = controller
-        self._notify = notify
+        self._cache = cache
         self._keys: dict[Key, _KeyState] = {}  # least recently reconciled first
         self._log_limits: dict[Key, _LogLimit] = {}
+        self._causes: dict[Key, list[Reason]] = {}  # of keys that wait: what may be new input, first enqueued first
 
     def __len__(self) -> int:
         return len(self._keys)
 
-    def begin_reconcile(self, key: Key, cache: Cache) -> None:
+    def enqueue(self, event: EnqueueEvent) -> None:
+        """Store a reason that may bring new work [1]; lists and changes of the own object do not."""
+        key, reason = event.key, event.reason
+        if reason.listed or (reason.key == key if reason.kind else reason.what != "channel"):
+            return
+        causes = self._causes.setdefault(key, [])
+        if len(causes) < _MAX_CAUSES:
+            causes.append(reason)
+        if len(self._causes) > _MAX_WAITING:
+            del self._causes[next(iter(self._causes))]
+
+    def begin(self, reconcile: ActiveReconcile) -> None:
         """Record the start of a reconcile."""
-        state = self._keys.get(key)
+        causes = self._causes.pop(reconcile.key, None)
+        if causes:
+            reconcile.state[self] = causes
+        state = self._keys.get(reconcile.key)
         if state is not None:
             for obj, history in state.histories.items():
-                history.begin_reconcile(obj, cache)
+                history.begin_reconcile(obj, self._cache)
 
-    def record_write(self, write: WriteEvent, *, owner: AnyObject, kind: Kind, cache: Cache) -> None:
-        """Record a write by a reconcile of `owner`, before the write is recorded in the cache."""
-        state = self._keys.get(owner.key)
+    def write(self, reconcile: ActiveReconcile, write: WriteEvent) -> None:
+        """Record a write, before it is recorded in the cache."""
+        key, owner = reconcile.key, reconcile.obj
+        if owner is None:
+            return
+        state = self._keys.get(key)
         counts = not write.subresource and write.kind.group != _IGNORED_GROUP
         if state is None:
             if not counts or not self._can_add_key():
                 return
-            state = self._keys[owner.key] = _KeyState(_spec_version_of(owner), _now())
-        state.begin(_spec_version_of(owner))
-        metadata = _Metadata() if write.verb == "delete" else decode(_Versioned, write.response).metadata
-        if write.key == owner.key and write.kind == kind:
+            state = self._keys[key] = _KeyState(_spec_version_of(owner), _now())
+        if not state.active:  # the first write of this reconcile
+            spec_version = _spec_version_of(owner)
+            state.active, state.spec_changed = True, spec_version != state.spec_version
+            state.spec_version = spec_version
+        if write.key == key and write.kind == reconcile.kind:
             # A write of the key's own object is not a change of its spec by a user.
-            state.spec_version = _spec_version(metadata.generation, metadata.resource_version)
+            state.spec_version = str(write.generation or write.version)
         if counts:
             state.last_write = _now()
             history = state.histories.setdefault((write.kind, write.key), WriteHistory(state.last_write))
-            history.record_write(write, metadata.resource_version, cache=cache, now=state.last_write)
+            history.record_write(write, write.version, cache=self._cache, now=state.last_write)
 
-    def end_reconcile(self, run: Run, *, succeeded: bool) -> None:
-        """Record the end of a reconcile, before the journal does; set a warning on the run of a hot loop."""
-        key = run.key
+    def end(self, reconcile: ActiveReconcile, end: ReconcileEnd) -> None:
+        """Record the end of a reconcile; set a warning on that of a hot loop."""
+        key = reconcile.key
         state = self._keys.pop(key, None)
         if state is None:
             return
-        new_input = any(_is_new_input(one, key, state.histories) for one in run.reasons)
-        longest = state.end_reconcile(succeeded=succeeded, new_input=new_input)
+        causes: list[Reason] = reconcile.state.get(self, _NO_CAUSES)
+        new_input = bool(causes) and any(_is_new_input(one, state.histories) for one in causes)
+        longest = state.end_reconcile(succeeded=not end.error, new_input=new_input)
         now = _now()
-        state.histories = {obj: history for obj, history in state.histories.items() if not history.is_expired(now)}
+        for obj, history in tuple(state.histories.items()):
+            if history.is_expired(now):
+                del state.histories[obj]
         if state.histories:
             self._keys[key] = state
         if longest is not None and longest[1].reconciles >= HOT_LOOP_RECONCILES:
-            run.warning = self._report(key, *longest)
+            reconcile.warning = self._report(key, *longest)
 
     def forget(self, key: Key) -> None:
         """Drop a key whose object is gone."""
         self._keys.pop(key, None)
+        self._causes.pop(key, None)
         self._log_limits.pop(key, None)
 
     def _can_add_key(self) -> bool:
@@ -149,7 +173,6 @@ class HotLoopDetector:
         return True
 
     def _report(self, key: Key, obj: ObjectKey, history: WriteHistory) -> str:
-        self._notify()
         kind, name = obj
         text = f"wrote {kind.kind} {name} in {history.reconciles} reconciles in a row without new input: "
         text += history.describe()
@@ -176,31 +199,12 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def _is_new_input(reason: Reason, key: Key, written: Iterable[ObjectKey]) -> bool:
-    """Report whether a reason may bring new work [1]; echoes of own writes and lists do not."""
-    if not reason.kind:
-        return reason.what == "channel"
-    if reason.listed or reason.key == key:
-        return False
+def _is_new_input(reason: Reason, written: Iterable[ObjectKey]) -> bool:
+    """Report whether a reason is the change of an object that the key does not write, or of a channel."""
     return all((kind.kind, name) != (reason.kind, reason.key) for kind, name in written)
 
 
 def _spec_version_of(obj: AnyObject) -> str:
     generation = obj.metadata.generation if isinstance(obj, Resource) else obj.metadata.get("generation")
-    return _spec_version(generation, obj.resource_version)
-
-
-def _spec_version(generation: int | None, version: str) -> str:
     # Kinds without a generation (ConfigMap, Service) have only their resourceVersion to tell two states apart.
-    return str(generation) if generation else version
-
-
-class _Metadata(Model):
-    generation: int | None = None
-    resource_version: str = ""
-
-
-class _Versioned(Model):
-    """Any object, for its version and generation."""
-
-    metadata: _Metadata
+    return str(generation or obj.resource_version)

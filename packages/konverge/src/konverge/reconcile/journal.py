@@ -3,16 +3,13 @@
 It answers the question "why was this reconciled?", and it is always on. So it is bounded in every respect, and it holds
 no object and no exception (an exception would keep its whole stack alive): only names, versions and short texts, packed
 into about 250 bytes when a run ends. A run costs a few microseconds. Texts that look like secrets are removed from
-error messages.
+error messages. It is for people only: nothing that it drops changes what an operator does.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-import secrets
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -29,6 +26,7 @@ from konverge.reconcile.journal_records import (
     unpack,
 )
 from konverge.reconcile.journal_texts import render
+from konverge.reconcile.observers import new_reconcile_id
 from konverge.telemetry.secrets import without_secrets
 
 __all__ = ["Journal", "JournalStats", "Reason", "Run", "render"]
@@ -48,7 +46,6 @@ class Run:
     __slots__ = (
         "_dropped",
         "_duration",
-        "_echo_versions",
         "_error",
         "_pending",
         "_reads",
@@ -76,7 +73,6 @@ class Run:
         self._pending = pending
         self._reads: list[Read] = []
         self._writes: list[Write] = []
-        self._echo_versions: set[tuple[str, Key | str, str]] = set()
         self._dropped = 0
         self._duration: float | None = None
         self._result = "running"
@@ -92,26 +88,12 @@ class Run:
         else:
             self._count_dropped()
 
-    def record_write(self, verb: str, kind: str, key: Key | str, version: str = "", *, echoes: bool = False) -> None:
-        """Record a successful write and the version that it made.
-
-        With `echoes`, an event of that version is an echo of this write: the version has no changes of other clients.
-        """
-        if echoes:
-            self._echo_versions.add((kind, key, version))
+    def record_write(self, verb: str, kind: str, key: Key | str, version: str = "") -> None:
+        """Record a successful write and the version that it made."""
         if len(self._writes) < _MAX_ENTRIES and self._duration is None:
             self._writes.append((verb, kind, key, version))
         else:
             self._count_dropped()
-
-    def is_echo(self, reason: Reason) -> bool:
-        """Report whether a reason is only an echo: the watch event of a write of this run.
-
-        A list may hide other changes, and the deletion of an object is more than the write that allowed it.
-        """
-        if reason.listed or reason.what == "deleted":
-            return False
-        return (reason.kind, reason.key, reason.version) in self._echo_versions
 
     def finish(self, *, result: str = "done", error: str | BaseException = "") -> None:
         """Record how the run ended; only the first call counts."""
@@ -124,11 +106,6 @@ class Run:
         else:
             self._result = shorten(result)
         self._store()
-
-    @property
-    def reasons(self) -> Sequence[Reason]:
-        """Why the key was enqueued; only the first reasons are stored."""
-        return () if self._pending is None else self._pending.reasons
 
     def to_json(self) -> dict[str, Any]:
         """Return the run as JSON values."""
@@ -148,7 +125,8 @@ class Run:
             dropped=self._dropped,
             warning=shorten(self.warning),
         )
-        return pack(self.key, summary, self.reasons, reads=self._reads, writes=self._writes)
+        reasons = () if pending is None else pending.reasons
+        return pack(self.key, summary, reasons, reads=self._reads, writes=self._writes)
 
     def _count_dropped(self) -> None:
         self._dropped += 1
@@ -172,8 +150,8 @@ class _PendingReasons:
 
     __slots__ = ("more", "reasons", "since")
 
-    def __init__(self, reason: Reason) -> None:
-        self.since = _now()
+    def __init__(self, reason: Reason, since: float) -> None:
+        self.since = since
         self.reasons = [reason]
         self.more = 0
 
@@ -208,20 +186,21 @@ class Journal:
         self._limit_keys = limit_keys
         self._runs: dict[Key, _Runs] = {}  # least recently reconciled first
         self._waiting: dict[Key, _PendingReasons] = {}  # first enqueued first
-        self._prefix = secrets.token_hex(4)
-        self._numbers = itertools.count(1)
 
-    def add_reason(self, key: Key, reason: Reason) -> None:
-        """Record why a key is enqueued; the wait of a key begins with its first reason since its last run began."""
+    def add_reason(self, key: Key, reason: Reason, *, since: float | None = None) -> None:
+        """Record why a key is enqueued; the wait of a key begins with its first reason since its last run began.
+
+        `since` is the time of the reason by the loop's clock, by default now.
+        """
         pending = self._waiting.get(key)
         if pending is not None:
             pending.add(reason)
             return
         if len(self._waiting) >= self._limit_keys * _WAITING_FACTOR:
             del self._waiting[next(iter(self._waiting))]
-        self._waiting[key] = _PendingReasons(reason)
+        self._waiting[key] = _PendingReasons(reason, _now() if since is None else since)
 
-    def begin(self, key: Key, *, attempt: int = 1) -> Run:
+    def begin(self, key: Key, *, attempt: int = 1, reconcile_id: str = "") -> Run:
         """Begin a run, whose reasons are all that were added for the key until now."""
         runs = self._runs.pop(key, None)
         if runs is None:
@@ -231,19 +210,8 @@ class Journal:
         elif len(runs) >= self._limit_runs:
             del runs[0]
         self._runs[key] = runs
-        reconcile_id = f"{self._prefix}-{next(self._numbers):06x}"
+        reconcile_id = reconcile_id or new_reconcile_id()
         return Run(key, reconcile_id, attempt=attempt, pending=self._waiting.pop(key, None), runs=runs)
-
-    def drop_echoes(self, run: Run) -> int:
-        """Drop the pending reasons of an ending run's key if all of them are echoes of the run; return their number.
-
-        If very many keys wait, other reasons may have been dropped before. So the number is that of the known reasons.
-        """
-        pending = self._waiting.get(run.key)
-        if pending is None or pending.more or not all(map(run.is_echo, pending.reasons)):
-            return 0
-        del self._waiting[run.key]
-        return len(pending.reasons)
 
     def forget(self, key: Key) -> None:
         """Drop a key."""

@@ -18,8 +18,8 @@ existing dashboards work. Names of objects are never labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from konverge.telemetry.collector import MetricsCollector
 from konverge.telemetry.compatibility import CompatibilityMetrics
@@ -38,8 +38,26 @@ _ERRORS = frozenset({"error", "retry", "terminal"})
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
+class _Reconcile(Protocol):
+    @property
+    def controller(self) -> str: ...
+    @property
+    def queue_wait(self) -> float: ...
+    @property
+    def warning(self) -> str: ...
+    @property
+    def generation_latencies(self) -> Sequence[float]: ...
+
+
+class _End(Protocol):
+    @property
+    def outcome(self) -> str: ...
+    @property
+    def seconds(self) -> float: ...
+
+
 class ControllerMetrics:
-    """The metrics of all controllers of a process.
+    """The metrics of all controllers of a process; `begin` and `end` are called for each reconcile.
 
     Promises: counting a reconcile costs a few microseconds. A source that fails during a scrape loses only its own
     numbers, and is counted in `konverge_collect_failures_total`.
@@ -85,8 +103,16 @@ class ControllerMetrics:
         )
         registry.register(self)
 
-    def observe_reconcile(self, controller: str, outcome: str, seconds: float) -> None:
+    def begin(self, reconcile: _Reconcile) -> None:
+        """Record how long the key of a reconcile waited in the queue."""
+        bound = self._bound_waits.get(reconcile.controller)
+        if bound is None:
+            bound = self._bound_waits[reconcile.controller] = self.waits.labels(reconcile.controller)
+        bound.observe(reconcile.queue_wait)
+
+    def end(self, reconcile: _Reconcile, end: _End) -> None:
         """Count a reconcile by its outcome, and record its duration."""
+        controller, outcome = reconcile.controller, end.outcome
         bound = self._bound.get((controller, outcome))
         if bound is None:
             # These counters exist from the first reconcile on, so that a rate over them is 0 and not absent.
@@ -96,24 +122,13 @@ class ControllerMetrics:
             self._bound[controller, outcome] = bound
         counter, histogram = bound
         counter.inc()
-        histogram.observe(seconds)
+        histogram.observe(end.seconds)
         if outcome in _ERRORS:
             self.errors.labels(controller).inc()
-
-    def observe_queue_wait(self, controller: str, seconds: float) -> None:
-        """Record how long a key waited in the queue."""
-        bound = self._bound_waits.get(controller)
-        if bound is None:
-            bound = self._bound_waits[controller] = self.waits.labels(controller)
-        bound.observe(seconds)
-
-    def observe_generation_latency(self, controller: str, seconds: float) -> None:
-        """Record the time from a new generation to the status that observes it."""
-        self.generation_latencies.labels(controller).observe(seconds)
-
-    def observe_hot_loop(self, controller: str) -> None:
-        """Count a reconcile of a hot loop."""
-        self.hot_loops.labels(controller).inc()
+        if reconcile.warning:
+            self.hot_loops.labels(controller).inc()
+        for seconds in reconcile.generation_latencies:
+            self.generation_latencies.labels(controller).observe(seconds)
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics that are read at each scrape. The others are registered by themselves."""

@@ -42,12 +42,16 @@ class Trigger:
 
 
 class EnqueueRequest(NamedTuple):
-    """A key to enqueue: the reason, the priority, and whether new input ends the backoff of the key."""
+    """A key to enqueue: the reason, the priority, and whether new input ends the backoff of the key.
+
+    `writer` is the controller and key whose reconcile made the change, if nobody else took part in it.
+    """
 
     key: Key
     reason: EnqueueReason
     priority: Priority
     reset_backoff: bool
+    writer: Any = None
 
 
 class TriggerHandler:
@@ -56,8 +60,8 @@ class TriggerHandler:
     Promises:
 
     - an event enqueues each key once, for its old or its new state;
-    - a write of a key's own reconcile does not enqueue the key (an echo), unless somebody else took part in the change;
-      the deletion of the primary object always enqueues its key, whoever deleted it;
+    - a request names the writer of a change, unless somebody else took part in it; the deletion of the primary object
+      has none, since it enqueues its key whoever deleted it;
     - changes found by a list have a lower priority than live changes;
     - a primary object that is added, deleted, gets a deletionTimestamp or has a new spec is new input and resets the
       backoff; nothing else does, so changes of children, status, labels and annotations do not shorten a backoff;
@@ -77,14 +81,14 @@ class TriggerHandler:
         if not self._passes(event):
             return []
         keys = dict.fromkeys(self._keys_of(event))
-        if event.writer is not None and not (self._trigger.primary and event.type is EventType.DELETED):
-            keys = {key: None for key in keys if event.writer != (self._controller, key)}
         if not keys:
             return []
-        reason = self._reason(event)
+        name, entry = self._trigger.name, event.entry
+        reason = EnqueueReason(name, self._kind, entry.key, str(entry.version), event.type.value, event.listed)
         priority = Priority.LOW if event.listed else Priority.NORMAL
         reset_backoff = self._trigger.primary and _is_new_input(event)
-        return [EnqueueRequest(key, reason, priority, reset_backoff) for key in keys]
+        writer = None if self._trigger.primary and event.type is EventType.DELETED else event.writer
+        return [EnqueueRequest(key, reason, priority, reset_backoff, writer) for key in keys]
 
     def resync(self, entry: Entry) -> list[EnqueueRequest]:
         """Return the keys that an unchanged object enqueues; predicates do not apply, since they compare states."""
@@ -92,12 +96,6 @@ class TriggerHandler:
         reason = EnqueueReason(self._trigger.name, self._kind, entry.key, str(entry.version), "resync", listed=True)
         keys = dict.fromkeys(self._keys_of(Event(EventType.UPDATED, entry, entry, True)))
         return [EnqueueRequest(key, reason, Priority.LOW, False) for key in keys]
-
-    def _reason(self, event: Event) -> EnqueueReason:
-        entry = event.entry
-        return EnqueueReason(
-            self._trigger.name, self._kind, entry.key, str(entry.version), event.type.value, event.listed
-        )
 
     def _passes(self, event: Event) -> bool:
         try:

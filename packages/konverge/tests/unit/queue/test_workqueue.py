@@ -414,8 +414,7 @@ async def test_wait_until_idle_waits_for_keys_in_flight() -> None:
 
 
 async def test_stats_report_keys_counters_and_times() -> None:
-    waits: list[float] = []
-    queue: WorkQueue[str] = WorkQueue("webapp", backoff=STEADY, observe=waits.append)
+    queue: WorkQueue[str] = WorkQueue("webapp", backoff=STEADY)
     queue.add("a")
     queue.add("a")
     queue.add("b", after=2)
@@ -426,15 +425,16 @@ async def test_stats_report_keys_counters_and_times() -> None:
     assert (stats.adds, stats.gets, stats.retries) == (3, 0, 0)
     assert (stats.oldest_wait, stats.longest_running) == (5, 0)
 
-    await queue.get()
-    await queue.get()
+    assert queue.wait_time(await queue.get()) == 5
+    assert queue.wait_time(await queue.get()) == 3
     queue.retry("b")
     queue.done("b")
     await asyncio.sleep(0.5)
     stats = queue.stats()
     assert (stats.ready, stats.delayed, stats.in_flight) == (0, 2, 1)
     assert (stats.gets, stats.retries, stats.longest_running, stats.oldest_wait) == (2, 1, 0.5, 0)
-    assert waits == [5, 3]
+    with pytest.raises(ValueError, match="not in flight"):
+        queue.wait_time("b")
 
 
 class Token:
@@ -526,34 +526,6 @@ async def test_a_requested_delay_is_always_waited_for() -> None:
     await queue.get()
 
     assert loop.time() == 5
-
-
-async def test_cancel_adds_cancels_only_that_many_adds() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    queue.add("web")
-    await take(queue)
-
-    queue.add("web")
-    queue.add("web")
-    queue.cancel_adds("web", 1)
-    queue.done("web")
-    assert await take(queue) == (0.0, "web")
-
-    queue.add("web")
-    queue.add("web")
-    queue.cancel_adds("web", 2)
-    queue.done("web")
-    await assert_nothing_comes(queue, 3600)
-
-
-async def test_cancel_adds_without_adds_does_nothing() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    queue.add("web")
-    await take(queue)
-    queue.cancel_adds("web", 1)
-    queue.add("web")
-    queue.done("web")
-    assert await take(queue) == (0.0, "web")
 
 
 async def test_a_given_delay_replaces_the_backoff() -> None:

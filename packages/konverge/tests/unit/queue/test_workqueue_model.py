@@ -148,9 +148,7 @@ class QueueHarness:
         self.started_keys: list[tuple[float, str]] = []
         self.waits: list[float] = []
         self.model = Model(rate)
-        self.queue: WorkQueue[str] = WorkQueue(
-            backoff=BACKOFF, rate=rate, raise_priority_after=RAISE_AFTER, observe=self.waits.append
-        )
+        self.queue: WorkQueue[str] = WorkQueue(backoff=BACKOFF, rate=rate, raise_priority_after=RAISE_AFTER)
         self.getters += [self.loop.create_task(self.work(forever=True)) for _ in range(permanent)]
 
     @property
@@ -275,6 +273,7 @@ class QueueHarness:
     async def work(self, *, forever: bool = False) -> None:
         while True:
             key = await self.queue.get()
+            self.waits.append(self.queue.wait_time(key))
             self.started_keys.append((self.now, key))
             if not forever:
                 break

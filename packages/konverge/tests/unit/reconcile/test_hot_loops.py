@@ -12,9 +12,9 @@ from konverge.cache import Cache, CacheOptions
 from konverge.client import WriteEvent
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.objects import Key, kind_of
+from konverge.reconcile import ActiveReconcile, Outcome, ReconcileEnd
 from konverge.reconcile.changed_fields import changed_fields
 from konverge.reconcile.hot_loops import HotLoopDetector
-from konverge.reconcile.journal import Journal
 
 HOUR = 3600.0
 
@@ -26,26 +26,23 @@ class Detector:
         client = World().client
         self.cache = Cache(client.collection, server=client, options=CacheOptions())
         self.counted = 0
-        self.hot_loops = HotLoopDetector("gadget", notify=self._count)
-        self._journal = Journal()
+        self.hot_loops = HotLoopDetector("gadget", self.cache)
         self._versions = iter(range(1, 10**6))
-
-    def _count(self) -> None:
-        self.counted += 1
 
     def reconcile(self, text: str | None, *, name: str = "lamp", succeeded: bool = True) -> str:
         """Record a reconcile that writes this text, or nothing; return the warning of its run."""
         obj = gadget(name)
         obj.metadata.generation = 1
-        run = self._journal.begin(obj.key)
-        self.hot_loops.begin_reconcile(obj.key, self.cache)
+        reconcile = ActiveReconcile(controller="gadget", kind=kind_of(Gadget), key=obj.key, reconcile_id="1", obj=obj)
+        self.hot_loops.begin(reconcile)
         if text is not None:
             metadata = {"name": "box", "namespace": "default", "resourceVersion": str(next(self._versions))}
             response = json.dumps({"metadata": metadata, "data": {"text": text}}).encode()
-            write = WriteEvent("apply", kind_of(ConfigMap), Key("default", "box"), response)
-            self.hot_loops.record_write(write, owner=obj, kind=kind_of(Gadget), cache=self.cache)
-        self.hot_loops.end_reconcile(run, succeeded=succeeded)
-        return run.warning
+            self.hot_loops.write(reconcile, WriteEvent("apply", kind_of(ConfigMap), Key("default", "box"), response))
+        outcome = Outcome.SUCCESS if succeeded else Outcome.ERROR
+        self.hot_loops.end(reconcile, ReconcileEnd(outcome, error="" if succeeded else "a mistake"))
+        self.counted += bool(reconcile.warning)
+        return reconcile.warning
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> int:

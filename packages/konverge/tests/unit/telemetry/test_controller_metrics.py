@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -43,6 +44,33 @@ def sources() -> SnapshotSources:
     )
 
 
+class Reconcile(NamedTuple):
+    controller: str = "webapp"
+    queue_wait: float = 0.001
+    warning: str = ""
+    generation_latencies: tuple[float, ...] = ()
+
+
+class End(NamedTuple):
+    outcome: str
+    seconds: float
+
+
+def observe(
+    metrics: ControllerMetrics,
+    outcome: str,
+    seconds: float,
+    *,
+    queue_wait: float = 0.001,
+    warning: str = "",
+    generation_latencies: tuple[float, ...] = (),
+) -> None:
+    """Count one reconcile of the controller webapp."""
+    reconcile = Reconcile("webapp", queue_wait, warning, generation_latencies)
+    metrics.begin(reconcile)
+    metrics.end(reconcile, End(outcome, seconds))
+
+
 def samples(registry: CollectorRegistry) -> dict[str, float]:
     """Return the samples of a scrape, by "name{label=value,...}"."""
     found = {}
@@ -57,7 +85,7 @@ def test_reconciles_are_counted_by_controller_and_result() -> None:
     registry = CollectorRegistry()
     metrics = ControllerMetrics(registry)
     for outcome in ("success", "success", "error", "terminal", "conflict", "requeue_after"):
-        metrics.observe_reconcile("webapp", outcome, 0.02)
+        observe(metrics, outcome, 0.02)
     found = samples(registry)
     assert found["reconcile_total{controller=webapp,result=success}"] == 2
     assert found["reconcile_total{controller=webapp,result=conflict}"] == 1
@@ -68,8 +96,16 @@ def test_reconciles_are_counted_by_controller_and_result() -> None:
 
 def test_the_error_counter_is_there_before_the_first_error() -> None:
     registry = CollectorRegistry()
-    ControllerMetrics(registry).observe_reconcile("webapp", "success", 0.02)
+    observe(ControllerMetrics(registry), "success", 0.02)
     assert samples(registry)["reconcile_errors_total{controller=webapp}"] == 0
+
+
+def test_reconciles_of_a_hot_loop_are_counted() -> None:
+    registry = CollectorRegistry()
+    metrics = ControllerMetrics(registry)
+    observe(metrics, "success", 0.02)
+    observe(metrics, "success", 0.02, warning="wrote ConfigMap shop/web in 10 reconciles in a row")
+    assert samples(registry)["konverge_hot_loop_reconciles_total{controller=webapp}"] == 1
 
 
 def test_snapshots_are_read_at_each_scrape() -> None:
@@ -87,8 +123,7 @@ def test_snapshots_are_read_at_each_scrape() -> None:
 def test_queues_caches_leases_and_events_are_shown() -> None:
     registry = CollectorRegistry()
     metrics = ControllerMetrics(registry, sources(), compatible=False)
-    metrics.observe_queue_wait("webapp", 0.5)
-    metrics.observe_generation_latency("webapp", 2.0)
+    observe(metrics, "success", 0.02, queue_wait=0.5, generation_latencies=(2.0,))
     found = samples(registry)
     expected = {
         "workqueue_depth{controller=webapp,name=webapp}": 7,
@@ -122,8 +157,7 @@ def test_the_compatibility_metrics_have_the_names_of_controller_runtime() -> Non
     requests = RequestMetrics(registry)
     metrics = ControllerMetrics(registry, sources(), requests=requests, host="10.0.0.1")
     for outcome in ("success", "error", "terminal", "retry", "conflict", "requeue", "requeue_after", "refused"):
-        metrics.observe_reconcile("webapp", outcome, 0.02)
-    metrics.observe_queue_wait("webapp", 0.5)
+        observe(metrics, outcome, 0.02)
     requests(RequestRecord("apply", "Pod", "a/b", 200, started=1.0, duration=0.1, attempt=1))
     requests(RequestRecord("list", "Pod", "", 200, started=1.0, duration=0.1, attempt=1))
     found = samples(registry)
@@ -141,7 +175,7 @@ def test_the_compatibility_metrics_have_the_names_of_controller_runtime() -> Non
         "workqueue_depth{controller=webapp,name=webapp}": 7,
         "workqueue_adds_total{controller=webapp,name=webapp}": 100,
         "workqueue_retries_total{controller=webapp,name=webapp}": 5,
-        "workqueue_queue_duration_seconds_count{controller=webapp,name=webapp}": 1,
+        "workqueue_queue_duration_seconds_count{controller=webapp,name=webapp}": 8,
         "workqueue_work_duration_seconds_count{controller=webapp,name=webapp}": 8,
         "workqueue_longest_running_processor_seconds{controller=webapp,name=webapp}": 8,
         "workqueue_unfinished_work_seconds{controller=webapp,name=webapp}": 9,
@@ -155,8 +189,7 @@ def test_the_compatibility_metrics_have_the_names_of_controller_runtime() -> Non
 def test_both_formats_can_be_written() -> None:
     registry = CollectorRegistry()
     metrics = ControllerMetrics(registry, sources(), requests=RequestMetrics(registry))
-    metrics.observe_reconcile("webapp", "success", 0.02)
-    metrics.observe_queue_wait("webapp", 0.5)
+    observe(metrics, "success", 0.02)
     text = generate_openmetrics(registry).decode()  # type: ignore[no-untyped-call]
     assert text.endswith("# EOF\n")
     assert "controller_runtime_reconcile_total{" in text
@@ -166,7 +199,7 @@ def test_no_name_and_labels_occur_twice() -> None:
     registry = CollectorRegistry()
     same = CacheSnapshot(kind="Pod", state="waiting", objects=1, idle=9.0)
     everything = SnapshotSources(controllers=lambda: [WEB], caches=lambda: [POD, same])
-    ControllerMetrics(registry, everything).observe_reconcile("webapp", "success", 1.0)
+    observe(ControllerMetrics(registry, everything), "success", 1.0)
     lines = [line.rpartition(" ")[0] for line in generate_latest(registry).decode().splitlines() if line[0] != "#"]
     assert len(lines) == len(set(lines))
     found = samples(registry)
@@ -214,13 +247,12 @@ def test_registering_does_not_call_the_sources() -> None:
 
 def test_counting_a_reconcile_is_cheap() -> None:
     metrics = ControllerMetrics(CollectorRegistry())
-    metrics.observe_reconcile("webapp", "success", 0.02)
+    observe(metrics, "success", 0.02)
 
     def cost() -> float:
         begin = time.process_time()
         for _ in range(1_000):
-            metrics.observe_reconcile("webapp", "success", 0.02)
-            metrics.observe_queue_wait("webapp", 0.001)
+            observe(metrics, "success", 0.02)
         return (time.process_time() - begin) / 1_000
 
     assert min(cost() for _ in range(5)) < 100e-6

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from konverge.cache import Event
+from konverge.cache import Event, EventType
 from konverge.objects import Key
 from konverge.queue import Priority
 from konverge.triggers import (
@@ -19,7 +19,7 @@ from konverge.triggers import (
     spec_or_metadata_changed,
     to_self,
 )
-from trigger_objects import POD, added, deleted, document, updated
+from trigger_objects import POD, added, deleted, document, entry, updated
 
 WEB = Key("shop", "web")
 
@@ -37,11 +37,11 @@ def spec(size: int, generation: int | None = None, **metadata: Any) -> dict[str,
 
 
 def resets(event: Event) -> list[bool]:
-    return [reset_backoff for _, _, _, reset_backoff in handler().handle(event)]
+    return [request.reset_backoff for request in handler().handle(event)]
 
 
 def test_a_change_enqueues_its_key_with_the_reason() -> None:
-    ((key, reason, priority, reset_backoff),) = handler().handle(updated(spec(1, 1), spec(2, 2)))
+    ((key, reason, priority, reset_backoff, _),) = handler().handle(updated(spec(1, 1), spec(2, 2)))
 
     assert key == WEB
     assert reason == EnqueueReason("for Pod", "Pod", WEB, "2", "updated")
@@ -50,7 +50,7 @@ def test_a_change_enqueues_its_key_with_the_reason() -> None:
 
 
 def test_changes_found_by_a_list_have_low_priority() -> None:
-    ((_, reason, priority, _),) = handler().handle(added(spec(1), listed=True))
+    ((_, reason, priority, _, _),) = handler().handle(added(spec(1), listed=True))
     assert priority is Priority.LOW
     assert reason.listed
     assert reason.what == "added"
@@ -67,23 +67,17 @@ def test_a_key_that_is_mapped_twice_is_enqueued_once() -> None:
     assert [request.key for request in handler(mapper=mapper).handle(added(spec(1)))] == [WEB, Key("", "x")]
 
 
-def test_an_own_write_enqueues_all_keys_but_its_writer() -> None:
-    def mapper(event: Event) -> list[Key]:
-        return [event.key, Key("shop", "other")]
+def test_a_request_names_the_writer_of_the_change() -> None:
+    (request,) = handler().handle(updated(spec(1, 1), spec(2, 2), writer=("webapp", WEB)))
 
-    event = updated(spec(1, 1), spec(2, 2), writer=("webapp", WEB))
-
-    assert [request.key for request in handler(mapper=mapper).handle(event)] == [Key("shop", "other")]
-    assert [request.key for request in handler(mapper=mapper, controller="db").handle(event)] == [
-        WEB,
-        Key("shop", "other"),
-    ]
-    assert handler().handle(event) == []
+    assert request.writer == ("webapp", WEB)
 
 
-@pytest.mark.parametrize("writer", ["someone", ("webapp",), ("webapp", Key("shop", "other")), 5])
-def test_a_writer_of_another_type_is_ignored(writer: Any) -> None:
-    assert handler().handle(updated(spec(1), spec(1), writer=writer))
+def test_the_deletion_of_the_primary_object_has_no_writer() -> None:
+    event = Event(EventType.DELETED, entry(spec(1, 1)), None, False, ("webapp", WEB))
+
+    assert [request.writer for request in handler().handle(event)] == [None]
+    assert [request.writer for request in handler(primary=False).handle(event)] == [("webapp", WEB)]
 
 
 def test_new_input_is_a_new_spec_a_new_object_or_its_deletion() -> None:
