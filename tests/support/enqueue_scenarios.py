@@ -212,7 +212,8 @@ def _operator(scenario: EnqueueScenario, new_journal: Callable[[], Journal]) -> 
         LateResponses(transport, dice, by=dice.choice(late), lost=dice.choice((0, 0, 0.1))),
         options=ClientOptions(namespace="default"),
     )
-    manager = Manager(client, name="gadget-operator", new_journal=new_journal)
+    manager = Manager(client, name="gadget-operator")
+    manager.use_journal(new_journal)
     runs = (FinalizedGadgetRuns if dice.random() < 0.3 else GadgetRuns)(scenario.gadgets)
     manager.add(controller_for(Gadget).predicate(anything).owns(ConfigMap).timeout(30).build(runs))
     if scenario.has_boxes:

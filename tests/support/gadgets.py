@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from konverge import Client, Condition, Controller, CustomResource, Manager, Meta, Spec, Status, crd_for, field
 from konverge.client import ClientOptions, InProcessTransport
+from konverge.reconcile import ReconcileObserver
 from konverge.testing.fault_transport import FaultTransport
 from konverge_cluster.embedded_server import EmbeddedServer
 
@@ -63,10 +64,13 @@ def gadget(name: str, **spec: Any) -> Gadget:
 
 
 @asynccontextmanager
-async def operating(world: World, *controllers: Controller[Any], **options: Any) -> AsyncGenerator[Manager]:
+async def operating(
+    world: World, *controllers: Controller[Any], observers: tuple[ReconcileObserver, ...] = (), **options: Any
+) -> AsyncGenerator[Manager]:
     """Run a manager with these controllers while the block runs."""
     manager = Manager(world.operator_client(), name="gadget-operator", **options)
     manager.add(*controllers)
+    manager.observe(*observers)
     async with manager.running():
         yield manager
 

@@ -16,7 +16,7 @@ from konverge.client.selectors import Fields, Labels, field_text, label_text
 from konverge.client.subresources import MERGE_PATCH, IssuedToken, SubresourceClient
 from konverge.client.targets import KindName, Target, resolve_target
 from konverge.client.writes import WriteEvent, WriteListener, base_version_of
-from konverge.errors import NotFound
+from konverge.errors import DecodeError, NotFound
 from konverge.objects import (
     AnyObject,
     Key,
@@ -317,11 +317,13 @@ class Client(SubresourceClient):
         # The response of a subresource other than status is another kind of object.
         if self._listener is None or self.options.dry_run or subresource not in ("", "status"):
             return target.decode(response)
-        obj: R | None = None
+        facts = (verb, target.kind, key, response, created, base_version, subresource)
         try:
             obj = target.decode(response)
-        finally:
-            self._listener(WriteEvent(verb, target.kind, key, response, created, base_version, subresource, obj))
+        except DecodeError:
+            self._listener(WriteEvent(*facts))
+            raise
+        self._listener(WriteEvent(*facts, obj))
         return obj
 
 

@@ -56,10 +56,7 @@ class Manager:
 
     `name` is the name of the operator: its field manager, and the reporter of its events. `namespaces` limits the
     operator to these; empty means all. `probes` is the address of /healthz, /readyz, /metrics and /debug, or
-    `Endpoints` with more options; except for a loopback address, metrics and debug are protected. `observers` are
-    notified of each reconcile of every controller. With a `tracer` of OpenTelemetry, each reconcile is a span, and its
-    requests are its children. `retry` is the retry policy of the client, for requests by controllers. `new_journal`
-    creates the journal of a controller, such as one with other limits: `partial(Journal, limit_keys=100)`.
+    `Endpoints` with more options; except for a loopback address, metrics and debug are protected.
     """
 
     def __init__(
@@ -72,10 +69,6 @@ class Manager:
         probes: str | Endpoints | None = None,
         by_kind: Mapping[Kind, CacheOptions] | None = None,
         grace: float = 20.0,
-        observers: tuple[ReconcileObserver, ...] = (),
-        tracer: Tracer | None = None,
-        retry: RetryPolicy | None = None,
-        new_journal: Callable[[], Journal] = Journal,
     ) -> None:
         if not isinstance(namespaces, tuple):
             raise TypeError(f"namespaces must be a tuple: write namespaces=({namespaces!r},)")
@@ -90,10 +83,6 @@ class Manager:
             endpoints=Endpoints(probes) if isinstance(probes, str) else probes,
             by_kind=by_kind or {},
             grace=grace,
-            observers=observers if tracer is None else (*observers, ReconcileSpans(tracer)),
-            request_observers=() if tracer is None else (RequestSpans(tracer),),
-            retry=retry,
-            new_journal=new_journal,
         )
         self._controllers: list[Controller[Any]] = []
         self._elections: dict[str, LeaderElection | None] = {}
@@ -143,6 +132,24 @@ class Manager:
     def export(self, *metrics: Collector) -> None:
         """Expose metrics of your own at /metrics; create them with `registry=None`, so that nothing is global."""
         self._options = replace(self._options, metrics=(*self._options.metrics, *metrics))
+
+    def observe(self, *observers: ReconcileObserver) -> None:
+        """Notify observers of each reconcile of every controller."""
+        self._options = replace(self._options, observers=(*self._options.observers, *observers))
+
+    def trace(self, tracer: Tracer) -> None:
+        """Make an OpenTelemetry span of each reconcile and of each request; those of a reconcile are its children."""
+        self.observe(ReconcileSpans(tracer))
+        request_observers = (*self._options.request_observers, RequestSpans(tracer))
+        self._options = replace(self._options, request_observers=request_observers)
+
+    def retry_requests(self, policy: RetryPolicy) -> None:
+        """Set the retry policy of the requests of this process, except for those about its lease."""
+        self._options = replace(self._options, retry=policy)
+
+    def use_journal(self, new_journal: Callable[[], Journal]) -> None:
+        """Set what creates the journal of each controller: `manager.use_journal(partial(Journal, limit_keys=100))`."""
+        self._options = replace(self._options, new_journal=new_journal)
 
     def limit_events(self, limits: EventLimits) -> None:
         """Set how many events may be written; the default suits an operator that shares a cluster with others."""

@@ -10,6 +10,7 @@ import pytest
 from gadgets import Gadget, gadget, operating, world_with_gadgets
 from konverge import Context, Key, Reconciler, Result, Retry, controller_for
 from konverge.controller import Controller
+from konverge.errors import ServerError, TooManyRequests
 from konverge.queue import Backoff
 from konverge.testing import settle
 
@@ -201,3 +202,18 @@ async def test_a_requeue_after_an_error_or_another_result_is_immediate_again() -
     controller = controller_for(Gadget).backoff(STEADY).build(reconcile)
 
     assert await times_of(controller, runs, seconds=60) == [0, 0, 1, 1, 11, 11]
+
+
+@pytest.mark.parametrize("type_", [TooManyRequests, ServerError])
+async def test_a_failure_waits_for_the_retry_after_of_the_server(type_: type[TooManyRequests | ServerError]) -> None:
+    runs: list[float] = []
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        runs.append(now())
+        error = type_("the server is busy", status=429)
+        error.retry_after = 30.0
+        raise error
+
+    controller = controller_for(Gadget).backoff(STEADY).build(reconcile)
+
+    assert await times_of(controller, runs, seconds=100) == [0, 30, 60, 90]

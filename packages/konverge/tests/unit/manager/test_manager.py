@@ -178,6 +178,26 @@ async def test_reconciles_in_flight_may_end_within_the_grace() -> None:
     assert [one.name for one in await world.client.list(ConfigMap, namespace="default")] == ["quick"]
 
 
+async def test_the_lease_is_kept_when_a_reconcile_outlives_the_grace_of_a_stop() -> None:
+    """A cancelled write may still be in flight, so the next leader waits until the lease expires."""
+    world = await world_with_gadgets()
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        await asyncio.sleep(500 if obj.name == "slow" else 0)
+
+    async def holder_after(name: str) -> str | None:
+        obj = await world.client.create(gadget(name))
+        controller = controller_for(Gadget).timeout(3600).build(reconcile)
+        async with operating(world, controller, leader_election=election(name), grace=1):
+            await asyncio.sleep(60)
+        await world.client.delete(obj)
+        (lease,) = await world.client.list(Lease)
+        return lease.spec.holder_identity if lease.spec is not None else None
+
+    assert not await holder_after("quick")
+    assert await holder_after("slow") == "slow"
+
+
 async def test_a_watch_that_is_forbidden_is_named_by_the_readiness_check() -> None:
     world = await world_with_gadgets()
 

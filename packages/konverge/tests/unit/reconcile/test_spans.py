@@ -7,8 +7,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from gadgets import Gadget, gadget, operating, world_with_gadgets
-from konverge import Context, ObjectMeta, TerminalError, controller_for
+from gadgets import Gadget, gadget, world_with_gadgets
+from konverge import Context, Manager, ObjectMeta, TerminalError, controller_for
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.testing import settle
 
@@ -22,8 +22,10 @@ async def fill(obj: Gadget, ctx: Context) -> None:
 async def test_each_reconcile_is_a_span_and_its_requests_are_its_children() -> None:
     world, exporter, provider = await world_with_gadgets(), InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    controller = controller_for(Gadget).owns(ConfigMap).build(fill)
-    async with operating(world, controller, tracer=provider.get_tracer("test")):
+    manager = Manager(world.operator_client(), name="gadget-operator")
+    manager.add(controller_for(Gadget).owns(ConfigMap).build(fill))
+    manager.trace(provider.get_tracer("test"))
+    async with manager.running():
         await world.client.create(gadget("lamp"))
         await settle()
         await world.client.create(gadget("broken", size=0))
