@@ -140,8 +140,7 @@ class Manager:
     def trace(self, tracer: Tracer) -> None:
         """Make an OpenTelemetry span of each reconcile and of each request; those of a reconcile are its children."""
         self.observe(ReconcileSpans(tracer))
-        request_observers = (*self._options.request_observers, RequestSpans(tracer))
-        self._options = replace(self._options, request_observers=request_observers)
+        self._options = replace(self._options, request_observers=(RequestSpans(tracer),))
 
     def retry_requests(self, policy: RetryPolicy) -> None:
         """Set the retry policy of the requests of this process, except for those about its lease."""

@@ -9,7 +9,6 @@ from gadgets import Gadget, gadget, operating, world_with_gadgets
 from konverge import Client, Context, Manager, ObjectMeta, controller_for
 from konverge.client import ClientOptions
 from konverge.k8s.core.v1 import ConfigMap, Container, Pod, PodSpec, ResourceRequirements
-from konverge.objects import Quantity
 from konverge.testing import settle
 from konverge.testing.faults import status_response
 from konverge.wire.messages import Request, Response, Transport
@@ -19,7 +18,7 @@ async def test_a_value_that_the_server_stores_in_another_form_is_applied_once() 
     world, stored = await world_with_gadgets(), []
 
     async def run(obj: Gadget, ctx: Context) -> None:
-        limits = ResourceRequirements(limits={"cpu": Quantity("1000m")})
+        limits = ResourceRequirements(limits={"cpu": "1000m"})
         spec = PodSpec(containers=[Container(name="app", image="app", resources=limits)])
         pod = await ctx.apply(Pod(metadata=ObjectMeta(name=obj.name), spec=spec))
         assert pod.spec is not None
