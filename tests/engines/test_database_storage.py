@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import subprocess
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from databases import storage_class
@@ -48,7 +49,21 @@ def fill(path: Path) -> None:
             file.write(bytes(64 * 1024))
 
 
+async def exhaust_log(database: RunningDatabase, member: str) -> None:
+    """Write to the log of a member until it has no space for that: only then PostgreSQL stops.
+
+    The records are small. The last one is cut at the end of a file of the log, and a replica that has this part follows
+    the next leader only when that one has written as much.
+    """
+    statement = "SELECT pg_logical_emit_message(false, 'test', repeat('x', 100)) FROM generate_series(1, 1000)"
+    with suppress(psycopg.OperationalError):
+        async with await database.load.login.connect(database.addresses[member]) as connection:
+            while True:
+                await connection.execute(statement)
+
+
 async def test_a_leader_whose_disk_is_full_hands_over_and_comes_back() -> None:
+    """A full disk alone refuses writes: PostgreSQL stops when it cannot write its log either."""
     async with running_database() as database:
         leader = (await database.wait_for_members(3)).status.primary
         await database.edit(hibernate=True)
@@ -63,6 +78,7 @@ async def test_a_leader_whose_disk_is_full_hands_over_and_comes_back() -> None:
             async with database.clients():
                 async with database.outage(f"the disk of {leader} is full"):
                     await asyncio.to_thread(fill, filler)
+                    await exhaust_log(database, leader)
                     await database.wait(lambda one: one.status.primary not in ("", leader))
                 filler.unlink()
                 await database.wait_for_members(3)
