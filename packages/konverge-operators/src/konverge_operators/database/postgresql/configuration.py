@@ -42,9 +42,13 @@ SCOPE_LABEL: Final = "app.kubernetes.io/instance"
 
 TTL: Final = 20
 """Seconds after which the lock of a silent leader is free. Patroni accepts no less."""
-LOOP_WAIT: Final = 5
-RETRY_TIMEOUT: Final = 5
-"""The leader gives up before others may lead: loop_wait + 2 * retry_timeout must not exceed the ttl."""
+LOOP_WAIT: Final = 4
+RETRY_TIMEOUT: Final = 8
+"""The leader gives up before others may lead: loop_wait + 2 * retry_timeout must not exceed the ttl.
+
+It is as long as that allows: a request is tried up to three times within it, so an API server that answers after 2 s
+does not yet make a leader step down.
+"""
 
 _REPLICATION_DEPENDS: Final = "replication and failover depend on it"
 _PATRONI_SETS: Final = "each member sets it for itself"
