@@ -9,21 +9,22 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
+from redis.asyncio import Redis
+from redis.exceptions import MovedError, RedisError
 
 from konverge.k8s.core.v1 import Pod, Secret
 from konverge.objects import Key
+from konverge_operators.redis.clients import Reply, call_all, new_client
 from konverge_operators.redis.cluster.api import RedisCluster
 from konverge_operators.redis.cluster.slots import SLOTS
 from konverge_operators.redis.local_images import local_images
 from konverge_operators.redis.operator import new_operator
-from konverge_operators.redis.resp import Connection, ServerError
 from process_clusters import ProcessCluster, process_cluster
 from process_operators import operating_in
 from redis_servers import cluster_sample
 
 LIMIT = 240.0
 NAME = "store"
-PORT = 6379
 _BATCH = 500
 
 
@@ -38,7 +39,7 @@ class StoreClient:
     def __init__(self, cluster: ProcessCluster, password: str) -> None:
         self._cluster = cluster
         self.password = password
-        self._connections: dict[str, Connection] = {}
+        self._connections: dict[str, Redis] = {}
         self.acknowledged: dict[str, str] = {}
         self.sent: dict[str, str] = {}
 
@@ -49,21 +50,19 @@ class StoreClient:
     async def fill(self, count: int) -> None:
         """Write keys in batches to their owners; one WAIT acknowledges a batch."""
         for host, keys in (await self._by_owner([f"filled-{number}" for number in range(count)])).items():
-            server = self._connection(host)
             for first in range(0, len(keys), _BATCH):
                 batch = {key: key.upper() for key in keys[first : first + _BATCH]}
                 self.sent |= batch
-                await server.call_all([("SET", key, value) for key, value in batch.items()])
-                if await server.call("WAIT", 1, 10_000) == 1:
+                written = [("SET", key, value) for key, value in batch.items()]
+                if (await call_all(self._connection(host), [*written, ("WAIT", 1, 4000)]))[-1] == 1:
                     self.acknowledged |= batch
 
     async def write(self) -> None:
         """Write one key, and wait for one replica."""
         key, value = f"key-{len(self.sent)}", f"value-{len(self.sent)}"
         self.sent[key] = value
-        with suppress(ServerError, OSError):
-            server = await self._set(key, value)
-            if await server.call("WAIT", 1, 1000) == 1:
+        with suppress(RedisError):
+            if await self._set(key, value) == 1:
                 self.acknowledged[key] = value
 
     async def lost(self) -> tuple[list[str], list[str]]:
@@ -72,7 +71,7 @@ class StoreClient:
         for host, keys in (await self._by_owner(list(self.sent))).items():
             for first in range(0, len(keys), _BATCH):
                 batch = keys[first : first + _BATCH]
-                values = await self._connection(host).call_all([("GET", key) for key in batch])
+                values = await call_all(self._connection(host), [("GET", key) for key in batch])
                 missing += [key for key, value in zip(batch, values, strict=True) if value != self.sent[key].encode()]
         return [key for key in missing if key in self.acknowledged], [
             key for key in missing if key not in self.acknowledged
@@ -97,33 +96,31 @@ class StoreClient:
 
     async def close(self) -> None:
         for connection in self._connections.values():
-            await connection.close()
+            await connection.aclose()
         self._connections.clear()
 
-    def _connection(self, host: str) -> Connection:
-        return self._connections.setdefault(host, Connection(host, PORT, self.password))
+    def _connection(self, host: str) -> Redis:
+        if host not in self._connections:
+            self._connections[host] = new_client(host, self.password)
+        return self._connections[host]
 
-    async def _set(self, key: str, value: str) -> Connection:
-        """Write a key at its owner; return the connection to it."""
+    async def _set(self, key: str, value: str) -> Reply:
+        """Write a key at its owner; return how many replicas have it."""
         host = next(iter(self._connections), None) or (await self.hosts())[0]
         for _ in range(8):
-            server = self._connection(host)
             try:
-                await server.call("SET", key, value)
-                return server
-            except ServerError as error:
-                if error.code != "MOVED":
-                    raise
-                host = str(error).split(" ")[2].rpartition(":")[0]
-            except OSError:
-                self._connections.pop(host)
+                return (await call_all(self._connection(host), [("SET", key, value), ("WAIT", 1, 1000)]))[1]
+            except MovedError as error:
+                host = error.host
+            except RedisError:
+                await self._connections.pop(host).aclose()
                 raise
-        raise ServerError("too many redirections")
+        raise RedisError("too many redirections")
 
     async def _by_owner(self, keys: list[str]) -> dict[str, list[str]]:
         """Return keys by the address of the server that owns their slot, as the first server that replies knows it."""
         owners: dict[int, str] = {}
-        reply = await self._connection((await self.hosts())[0]).call("CLUSTER", "SLOTS")
+        reply = (await call_all(self._connection((await self.hosts())[0]), [("CLUSTER", "SLOTS")]))[0]
         for item in reply if isinstance(reply, list) else []:
             assert isinstance(item, list)
             first, last, primary = item[:3]

@@ -15,6 +15,7 @@ from typing import Literal
 from konverge import Client
 from konverge_operators.redis.cluster.engine import Engine, NodeState, Peer, Server, Unreachable
 from konverge_operators.redis.cluster.slots import SLOTS
+from konverge_operators.redis.servers import digest
 
 
 class Crash(BaseException):
@@ -36,6 +37,8 @@ class FakeNode:
     importing: dict[int, str] = field(default_factory=dict)
     known: dict[str, Peer] = field(default_factory=dict)
     banned: set[str] = field(default_factory=set)
+    passwords: frozenset[str] = frozenset()  # hashes; without any, all are accepted
+    primary_password: str = ""
 
 
 class MemoryEngine:
@@ -113,7 +116,7 @@ class MemoryEngine:
         if node is None:
             return False
         node.keys = {**node.keys, slot: node.keys.get(slot, frozenset()) | {key}}
-        replicas = [one for one in self.running() if one.primary == node.id and self._linked(one, node)]
+        replicas = [one for one in self.running() if one.primary == node.id and self._replicates(one, node)]
         for one in replicas:
             one.keys = node.keys
         return bool(replicas)
@@ -133,11 +136,13 @@ class MemoryEngine:
             keys=sum(map(len, node.keys.values())),
             memory=self.memory,
             primary=node.primary,
-            synced=not node.primary or (primary is not None and self._linked(node, primary)),
+            synced=not node.primary or (primary is not None and self._replicates(node, primary)),
             slots=node.slots,
             migrating=dict(node.migrating),
             importing=dict(node.importing),
             peers=dict(node.known),
+            passwords=node.passwords,
+            primary_password=node.primary_password,
         )
 
     async def meet(self, server: Server, other: Server) -> None:
@@ -226,6 +231,11 @@ class MemoryEngine:
         self.nodes[node.pod] = empty
         self._done()
 
+    async def set_passwords(self, server: Server, accepted: Collection[str], current: str) -> None:
+        node = self._command(server)
+        node.passwords, node.primary_password = frozenset(map(digest, accepted)), digest(current)
+        self._done(news=False)
+
     # Inside
 
     def _new_node(self, pod: str) -> FakeNode:
@@ -237,6 +247,8 @@ class MemoryEngine:
         lost = server.pod in self.hidden or self.random.random() < self.faults / 4
         if node is None or node.host != server.host or lost:
             raise Unreachable(f"{server.pod} does not reply")
+        if node.passwords and not node.passwords & set(map(digest, server.passwords)):
+            raise Unreachable(f"{server.pod} accepts none of the passwords")
         return node
 
     def _command(self, server: Server) -> FakeNode:
@@ -299,6 +311,10 @@ class MemoryEngine:
         if known is None or back is None or not (one.host and two.host) or self.cut & {one.pod, two.pod}:
             return False
         return known.host == two.host or back.host == one.host
+
+    def _replicates(self, one: FakeNode, primary: FakeNode) -> bool:
+        """Report whether a replica gets the data of its primary, as if it connected now."""
+        return self._linked(one, primary) and (not primary.passwords or one.primary_password in primary.passwords)
 
     def gossip(self) -> None:
         """Spread what nodes know until nothing changes: addresses, owners of slots, other nodes, data of primaries."""
@@ -363,6 +379,10 @@ class PodEngine(MemoryEngine):
         node = self.nodes.get(server.pod)
         if server.pod not in self.hidden and (node is None or node.host != server.host):
             self.start(server.pod, server.host)
+            if server.passwords:  # as in the Secret that the pod reads
+                started = self.nodes[server.pod]
+                started.passwords = frozenset(map(digest, server.passwords))
+                started.primary_password = digest(server.passwords[0])
         return super()._node(server)
 
     def _new_node(self, pod: str) -> FakeNode:

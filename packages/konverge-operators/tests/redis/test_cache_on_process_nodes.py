@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from redis.asyncio import Redis
+from redis.exceptions import AuthenticationError, RedisError
 
 from konverge.client import has_condition
 from konverge.k8s.core.v1 import Pod, Secret, Service
 from konverge_operators.redis.cache.api import Cache
+from konverge_operators.redis.clients import call_all, new_client
 from konverge_operators.redis.local_images import local_images
 from konverge_operators.redis.operator import new_operator
-from konverge_operators.redis.resp import Connection, ServerError
 from process_clusters import ProcessCluster, process_cluster
 from process_operators import operating_in
 from redis_servers import cache_sample
@@ -41,10 +43,10 @@ async def test_a_cache_on_a_real_server() -> None:
         await client.wait_for(Cache, NAME, has_condition("Ready"), timeout=LIMIT)
 
 
-async def server(cluster: ProcessCluster, password: str) -> Connection:
+async def server(cluster: ProcessCluster, password: str) -> Redis:
     """Return a client of the Service."""
     service = await cluster.client.get(Service, NAME)
-    return Connection(service.spec.cluster_ip or "", 6379, password)
+    return new_client(service.spec.cluster_ip or "", password)
 
 
 async def until_set(cluster: ProcessCluster, password: str, value: str) -> None:
@@ -52,23 +54,22 @@ async def until_set(cluster: ProcessCluster, password: str, value: str) -> None:
     async with asyncio.timeout(LIMIT), await server(cluster, password) as connection:
         while True:
             try:
-                await connection.call("SET", "key", value)
-                assert await connection.call("GET", "key") == value.encode()
+                replies = await call_all(connection, [("SET", "key", value), ("GET", "key")])
+                assert replies[1] == value.encode()
                 return
-            except (ServerError, OSError):
+            except RedisError:
                 await asyncio.sleep(0.2)
 
 
 async def old_keys_are_evicted(cluster: ProcessCluster, password: str) -> None:
     async with await server(cluster, password) as connection:
-        for number in range(64):
-            await connection.call("SET", f"large-{number}", bytes(128 * 1024))
-        left = await connection.call("DBSIZE")
+        large = [("SET", f"large-{number}", bytes(128 * 1024)) for number in range(64)]
+        left = (await call_all(connection, [*large, ("DBSIZE",)]))[-1]
         assert isinstance(left, int)
         assert 0 < left < 64
 
 
 async def no_password_no_answer(cluster: ProcessCluster) -> None:
     async with await server(cluster, "") as connection:
-        with pytest.raises(ServerError, match="Authentication required"):
-            await connection.call("GET", "key")
+        with pytest.raises(AuthenticationError, match="Authentication required"):
+            await call_all(connection, [("GET", "key")])

@@ -9,8 +9,8 @@ from pathlib import Path
 from konverge import Client
 from konverge.manager import OpenShared, Operator
 from konverge_operators.redis.cache.reconciler import CacheReconciler, cache_controller
+from konverge_operators.redis.cluster.engine import Engine
 from konverge_operators.redis.cluster.reconciler import RedisClusterReconciler, cluster_controller
-from konverge_operators.redis.cluster.redis_engine import RedisEngine
 from konverge_operators.redis.local_images import local_images
 from konverge_operators.redis.servers import OPERATOR
 
@@ -20,8 +20,10 @@ _SAMPLES = Path(__file__).parent / "samples"
 
 
 @asynccontextmanager
-async def open_engine(_client: Client) -> AsyncGenerator[RedisEngine]:
-    """Share the connections to servers between reconciles."""
+async def open_engine(_client: Client) -> AsyncGenerator[Engine]:
+    """Share the connections to servers between reconciles. It needs redis-py: konverge-operators[redis]."""
+    from konverge_operators.redis.cluster.redis_engine import RedisEngine  # other commands do without
+
     engine = RedisEngine()
     try:
         yield engine

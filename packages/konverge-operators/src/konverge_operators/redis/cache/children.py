@@ -7,6 +7,7 @@ from konverge.k8s.core.v1 import Secret, Service
 from konverge.k8s.policy.v1 import PodDisruptionBudget
 from konverge.objects import Quantity
 from konverge_operators.manifests import Json, child, disruption_budget, labels, pod_spec, selector
+from konverge_operators.redis import connections
 from konverge_operators.redis.cache.api import Cache
 from konverge_operators.redis.servers import OPERATOR, PORT, probes, variables
 
@@ -17,11 +18,8 @@ COMPONENT = "server"
 
 
 def secret_for(cache: Cache, password: str) -> Secret:
-    """Return the Secret with the connection: the keys of servicebinding.io."""
-    name = cache.name
-    values = {"type": "redis", "host": name, "port": str(PORT), "username": "default", "database": "0"}
-    uri = f"redis://default:{password}@{name}:{PORT}/0"
-    return child(Secret, name, _labels(cache), stringData={**values, "password": password, "uri": uri})
+    """Return the Secret with the connection."""
+    return connections.secret_for(cache.name, _labels(cache), password)
 
 
 def deployment_for(cache: Cache, annotations: dict[str, str]) -> Deployment:

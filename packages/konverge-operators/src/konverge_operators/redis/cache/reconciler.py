@@ -6,7 +6,6 @@ reports that; a new password would lock out the clients that still know the old 
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 
 from konverge import Context, Controller
@@ -16,7 +15,6 @@ from konverge.objects import AnyObject
 from konverge.workflow import (
     Component,
     Configuration,
-    Waiting,
     Workflow,
     WorkflowReconciler,
     WorkflowState,
@@ -25,13 +23,9 @@ from konverge_operators.protection import protection_of
 from konverge_operators.redis.cache import children
 from konverge_operators.redis.cache.api import Cache
 from konverge_operators.redis.cache.phases import phases
+from konverge_operators.redis.connections import connection_secret, generate_password
 
-__all__ = ["CacheReconciler", "cache_controller", "generate_password", "new_workflow"]
-
-
-def generate_password() -> str:
-    """Return a new password."""
-    return secrets.token_urlsafe(24)
+__all__ = ["CacheReconciler", "cache_controller", "new_workflow"]
 
 
 configuration: Configuration[Cache] = Configuration(secrets=lambda cache: [cache.name])
@@ -41,9 +35,8 @@ def new_workflow(generate: Callable[[], str] = generate_password) -> Workflow[Ca
     """Return the workflow of a Cache; `generate` returns a new password."""
 
     async def server_objects(cache: Cache, ctx: Context) -> list[AnyObject]:
-        secret = await _connection_secret(cache, ctx, generate)
-        if not secret.data.get("password"):
-            raise Waiting("PasswordMissing", f"Secret {cache.name} has no key password")
+        known = cache.status.connection_secret
+        await connection_secret(ctx, cache.name, known, lambda: children.secret_for(cache, generate()))
         annotations = await configuration.annotations(cache, ctx)
         return [children.deployment_for(cache, annotations), children.service_for(cache), children.budget_for(cache)]
 
@@ -55,16 +48,6 @@ def new_workflow(generate: Callable[[], str] = generate_password) -> Workflow[Ca
         suspended=lambda cache: cache.spec.suspend,
         protected=protection_of,
     )
-
-
-async def _connection_secret(cache: Cache, ctx: Context, generate: Callable[[], str]) -> Secret:
-    """Return the Secret with the connection; create it unless that was done before."""
-    if not cache.status.connection_secret:
-        return await ctx.create_once(children.secret_for(cache, generate()))
-    secret = await ctx.get(Secret, cache.name)
-    if secret is None:
-        raise Waiting("SecretMissing", f"Secret {cache.name} was deleted: restore it, with the key password")
-    return secret
 
 
 class CacheReconciler(WorkflowReconciler[Cache]):

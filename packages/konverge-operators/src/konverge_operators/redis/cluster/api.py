@@ -12,6 +12,7 @@ from konverge.workflow import WorkflowStatus
 from konverge_operators.redis.cache.api import EvictionPolicy, Resources
 
 __all__ = [
+    "ROTATE_PASSWORD",
     "ClusterPhase",
     "NodeStatus",
     "Persistence",
@@ -24,7 +25,10 @@ __all__ = [
     "Storage",
 ]
 
-_OWNED = "bind|port|dir|requirepass|masterauth|cluster-.*|appendonly|appendfsync|save|maxmemory.*"
+ROTATE_PASSWORD = "redis.example.com/rotate-password"
+"""The annotation that requests a new password, by any value that it did not have before."""
+
+_OWNED = "bind|port|dir|requirepass|masterauth|aclfile|user|cluster-.*|appendonly|appendfsync|save|maxmemory.*"
 
 
 class ClusterPhase(StrEnum):

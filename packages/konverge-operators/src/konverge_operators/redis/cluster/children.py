@@ -2,31 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from konverge.k8s.apps.v1 import StatefulSet
 from konverge.k8s.core.v1 import Secret, Service
 from konverge.k8s.policy.v1 import PodDisruptionBudget
 from konverge.objects import Quantity
 from konverge_operators.manifests import Json, child, disruption_budget, labels, pod_spec, selector
+from konverge_operators.redis import connections
 from konverge_operators.redis.cluster.api import RedisCluster
-from konverge_operators.redis.servers import OPERATOR, PORT, probes, variables
+from konverge_operators.redis.servers import OPERATOR, PORT, digest, probes, variables
 
-__all__ = ["COMPONENT", "KINDS", "SHARD", "budget_for", "secret_for", "service_for", "shard_of", "stateful_set_for"]
+__all__ = [
+    "COMPONENT",
+    "KINDS",
+    "SHARD",
+    "budget_for",
+    "secret_for",
+    "servers_secret",
+    "servers_secret_for",
+    "service_for",
+    "shard_of",
+    "stateful_set_for",
+]
 
 KINDS = (StatefulSet, Service, PodDisruptionBudget)
 COMPONENT = "shards"
 SHARD = "redis.example.com/shard"
 """The label of a shard's StatefulSet and pods with its number."""
 
+_PASSWORDS = "/passwords"  # where the Secret of the servers is mounted
+
 # A primary that comes back empty would wipe its replicas. Without persistence it comes back as a new node instead.
 _FORGETFUL = 'rm -f /data/nodes.conf; exec redis-server "$@"'
 
 
 def secret_for(cluster: RedisCluster, password: str) -> Secret:
-    """Return the Secret with the connection: the keys of servicebinding.io."""
-    name = cluster.name
-    values = {"type": "redis", "host": name, "port": str(PORT), "username": "default", "database": "0"}
-    uri = f"redis://default:{password}@{name}:{PORT}/0"
-    return child(Secret, name, _labels(cluster), stringData={**values, "password": password, "uri": uri})
+    """Return the Secret with the connection."""
+    return connections.secret_for(cluster.name, _labels(cluster), password)
+
+
+def servers_secret(name: str) -> str:
+    """Return the name of the Secret with the passwords that the servers of a cluster accept."""
+    return f"{name}-servers"
+
+
+def servers_secret_for(cluster: RedisCluster, values: dict[str, str], accepted: Iterable[str]) -> Secret:
+    """Return the Secret of the servers: some values, and the ACL file with the hashes of the accepted passwords."""
+    hashes = " ".join(f"#{digest(password)}" for password in accepted)
+    content = {**values, "users.acl": f"user default on {hashes} ~* &* +@all\n"}
+    return child(Secret, servers_secret(cluster.name), _labels(cluster), stringData=content)
 
 
 def service_for(cluster: RedisCluster) -> Service:
@@ -43,12 +68,13 @@ def budget_for(cluster: RedisCluster) -> PodDisruptionBudget:
     return child(PodDisruptionBudget, cluster.name, _labels(cluster), spec=spec)
 
 
-def stateful_set_for(cluster: RedisCluster, shard: int, replicas: int, annotations: dict[str, str]) -> StatefulSet:
+def stateful_set_for(cluster: RedisCluster, shard: int, replicas: int) -> StatefulSet:
     """Return the StatefulSet of a shard. Its pods are replaced by the operator, which knows their roles."""
     selected = {**selector(cluster.name, COMPONENT), SHARD: str(shard)}
     all_labels = {**_labels(cluster), SHARD: str(shard)}
     persistence = cluster.spec.persistence
-    pods = pod_spec(_container(cluster), selected, terminationGracePeriodSeconds=60)
+    passwords = {"name": "passwords", "secret": {"secretName": servers_secret(cluster.name), "defaultMode": 0o440}}
+    pods = pod_spec(_container(cluster), selected, terminationGracePeriodSeconds=60, volumes=[passwords])
     storage: Json = {
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": str(persistence.storage.size)}},
@@ -61,7 +87,7 @@ def stateful_set_for(cluster: RedisCluster, shard: int, replicas: int, annotatio
         "podManagementPolicy": "Parallel",
         "updateStrategy": {"type": "OnDelete"},
         "selector": {"matchLabels": selected},
-        "template": {"metadata": {"labels": all_labels, "annotations": annotations}, "spec": pods},
+        "template": {"metadata": {"labels": all_labels}, "spec": pods},
         "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": storage}],
         "persistentVolumeClaimRetentionPolicy": {
             "whenDeleted": cluster.spec.deletion_policy,
@@ -85,7 +111,7 @@ def _options(cluster: RedisCluster) -> dict[str, str]:
     spec, mode = cluster.spec, cluster.spec.persistence.mode
     options = {
         "bind": "$(POD_IP)",
-        "requirepass": "$(REDISCLI_AUTH)",
+        "aclfile": f"{_PASSWORDS}/users.acl",
         "masterauth": "$(REDISCLI_AUTH)",
         "dir": "/data",
         "cluster-enabled": "yes",
@@ -113,9 +139,12 @@ def _container(cluster: RedisCluster) -> Json:
         "image": spec.image or f"valkey/valkey:{spec.version}",
         "command": forgetful if spec.persistence.mode == "None" else ["redis-server"],
         "args": [word for name, value in _options(cluster).items() for word in (f"--{name}", value)],
-        "env": variables(cluster.name),
+        "env": variables(servers_secret(cluster.name)),
         "ports": [{"name": "redis", "containerPort": PORT}, {"name": "bus", "containerPort": PORT + 10000}],
         "resources": {"requests": requests, "limits": dict(spec.resources.limits)},
-        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
-        **probes(startup_seconds=3600),  # loading the data may take long
+        "volumeMounts": [
+            {"name": "data", "mountPath": "/data"},
+            {"name": "passwords", "mountPath": _PASSWORDS, "readOnly": True},
+        ],
+        **probes(startup_seconds=3600, password_file=f"{_PASSWORDS}/password"),  # loading the data may take long
     }

@@ -14,11 +14,14 @@ class Unreachable(Exception):
 
 
 class Server(NamedTuple):
-    """Where a server is reached. Its data belongs to the pod's name, its address to the pod's life."""
+    """Where a server is reached. Its data belongs to the pod's name, its address to the pod's life.
+
+    It accepts one of the passwords; the first is the one that servers use among each other.
+    """
 
     pod: str
     host: str
-    password: str = ""
+    passwords: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class NodeState:
     """What a node reports about itself. `primary` is the id of the node that it replicates, "" for a primary.
 
     `migrating` and `importing` are its half-open slots with the other side; `peers` are the other nodes that it knows.
+    `passwords` are the hashes of those that it accepts, `primary_password` of the one that it uses as a replica.
     """
 
     id: str
@@ -49,6 +53,8 @@ class NodeState:
     migrating: Mapping[int, str] = field(default_factory=dict[int, str])
     importing: Mapping[int, str] = field(default_factory=dict[int, str])
     peers: Mapping[str, Peer] = field(default_factory=dict[str, Peer])
+    passwords: frozenset[str] = frozenset()
+    primary_password: str = ""
 
 
 @runtime_checkable
@@ -99,4 +105,8 @@ class Engine(Protocol):
 
     async def reset(self, server: Server) -> None:
         """Make a node without slots an empty one that knows no others, with a new id."""
+        ...
+
+    async def set_passwords(self, server: Server, accepted: Collection[str], current: str) -> None:
+        """Set the passwords that a node accepts, and the one that it uses as a replica. Connections stay open."""
         ...

@@ -14,41 +14,52 @@ from konverge.k8s.apps.v1 import StatefulSet
 from konverge.k8s.core.v1 import Pod, Secret
 from konverge.objects import AnyObject, Key, ObjectStatus
 from konverge.triggers import to_keys
-from konverge.workflow import Component, Configuration, Waiting, Workflow, WorkflowReconciler, WorkflowState
+from konverge.workflow import Component, Configuration, Workflow, WorkflowReconciler, WorkflowState
 from konverge.workflow.components import objects_status
 from konverge_operators.protection import protection_of
-from konverge_operators.redis.cache.reconciler import generate_password
 from konverge_operators.redis.cluster import children
 from konverge_operators.redis.cluster.api import ClusterPhase, RedisCluster
 from konverge_operators.redis.cluster.engine import Engine, Server
 from konverge_operators.redis.cluster.forming import Step
+from konverge_operators.redis.cluster.passwords import (
+    Passwords,
+    ensure_passwords,
+    find_passwords,
+    rotate,
+    set_passwords,
+)
 from konverge_operators.redis.cluster.phases import phases
 from konverge_operators.redis.cluster.reports import record, set_conditions
 from konverge_operators.redis.cluster.steps import advance, next_update
 from konverge_operators.redis.cluster.views import Member, View, expected_members, is_empty, observe
+from konverge_operators.redis.connections import connection_secret, generate_password
 
 __all__ = ["RedisClusterReconciler", "cluster_controller", "new_cluster_workflow", "replicas_to_run"]
 
 _STEPS = 10
 """How many steps one reconcile does at most."""
 
-configuration: Configuration[RedisCluster] = Configuration(secrets=lambda cluster: [cluster.name])
+configuration: Configuration[RedisCluster] = Configuration(
+    secrets=lambda cluster: [cluster.name, children.servers_secret(cluster.name)]
+)
+"""The Secrets whose changes are followed. The pods are not replaced: see `passwords`."""
 
 
 def new_cluster_workflow(generate: Callable[[], str] = generate_password) -> Workflow[RedisCluster]:
     """Return the workflow of a RedisCluster; `generate` returns a new password."""
 
     async def shard_objects(cluster: RedisCluster, ctx: Context) -> list[AnyObject]:
-        secret = await _connection_secret(cluster, ctx, generate)
-        password = secret.data.get("password", b"").decode()
-        if not password:
-            raise Waiting("PasswordMissing", f"Secret {cluster.name} has no key password")
-        view = await _proceed(cluster, ctx, password)
-        annotations = await configuration.annotations(cluster, ctx)
+        known = cluster.status.connection_secret
+        secret = await connection_secret(ctx, cluster.name, known, lambda: children.secret_for(cluster, generate()))
+        passwords = await find_passwords(cluster, ctx) or await ensure_passwords(cluster, ctx, secret)
+        view, step = await _proceed(cluster, ctx, passwords)
+        step = step or await _update(cluster, view, ctx)
+        rotation = await rotate(cluster, ctx, view, passwords, secret, generate)
+        record(cluster, view, step or rotation)
         replicas = replicas_to_run(
             cluster, view, {_shard(one): one.spec.replicas or 0 for one in ctx.owned(StatefulSet)}
         )
-        shards = [children.stateful_set_for(cluster, *one, annotations) for one in sorted(replicas.items())]
+        shards = [children.stateful_set_for(cluster, *one) for one in sorted(replicas.items())]
         return [*shards, children.service_for(cluster), children.budget_for(cluster)]
 
     return Workflow(
@@ -65,32 +76,23 @@ def new_cluster_workflow(generate: Callable[[], str] = generate_password) -> Wor
     )
 
 
-async def _connection_secret(cluster: RedisCluster, ctx: Context, generate: Callable[[], str]) -> Secret:
-    """Return the Secret with the connection; create it unless that was done before."""
-    if not cluster.status.connection_secret:
-        return await ctx.create_once(children.secret_for(cluster, generate()))
-    secret = await ctx.get(Secret, cluster.name)
-    if secret is None:
-        raise Waiting("SecretMissing", f"Secret {cluster.name} was deleted: restore it, with the key password")
-    return secret
-
-
-async def _proceed(cluster: RedisCluster, ctx: Context, password: str) -> View:
-    """Do one step after the other until one has to wait; record what was observed last."""
-    engine, members = ctx.shared(Engine), await _members(cluster, ctx, password)
+async def _proceed(cluster: RedisCluster, ctx: Context, passwords: Passwords) -> tuple[View, Step | None]:
+    """Do one step after the other until one has to wait; return what was observed last, and what is under way."""
+    engine, members = ctx.shared(Engine), await _members(cluster, ctx, passwords)
     forming, last, steps = cluster.status.forming, None, 0
     while True:
         steps += 1
         view = await observe(members, engine, shards=cluster.spec.shards)
+        if await set_passwords(view, engine, passwords):
+            view = await observe(members, engine, shards=cluster.spec.shards)
         step = await advance(cluster, view, engine)
         if step is None or step == last or cluster.status.forming != forming or steps == _STEPS:
             break  # done, or it waits for the servers, or for the status that must be written first
         last = step
-    record(cluster, view, step or await _update(cluster, view, ctx))
-    return view
+    return view, step
 
 
-async def _members(cluster: RedisCluster, ctx: Context, password: str) -> list[Member]:
+async def _members(cluster: RedisCluster, ctx: Context, passwords: Passwords) -> list[Member]:
     """Return the members of the desired shards and of the existing StatefulSets, with the servers of their pods."""
     pods = {pod.name: pod for pod in await ctx.list(Pod)}
     sets = {_shard(one): one for one in ctx.owned(StatefulSet)}
@@ -101,14 +103,14 @@ async def _members(cluster: RedisCluster, ctx: Context, password: str) -> list[M
         per_shard=1 + cluster.spec.replicas_per_shard,
         existing={shard: one.spec.replicas or 0 for shard, one in sets.items()},
     )
-    return [_with_pod(one, pods.get(one.pod), revisions.get(one.shard, ""), password) for one in members]
+    return [_with_pod(one, pods.get(one.pod), revisions.get(one.shard, ""), passwords) for one in members]
 
 
-def _with_pod(member: Member, pod: Pod | None, revision: str, password: str) -> Member:
+def _with_pod(member: Member, pod: Pod | None, revision: str, passwords: Passwords) -> Member:
     if pod is None or pod.metadata.deletion_timestamp is not None or not pod.status.pod_ip:
         return member
     current = (pod.metadata.labels or {}).get("controller-revision-hash", revision)
-    server = Server(member.pod, pod.status.pod_ip, password)
+    server = Server(member.pod, pod.status.pod_ip, passwords.accepted)
     return replace(member, server=server, outdated=current != revision)
 
 
@@ -171,8 +173,8 @@ class RedisClusterReconciler(WorkflowReconciler[RedisCluster]):
     workflow = new_cluster_workflow()
 
     async def reconcile(self, cluster: RedisCluster, ctx: Context, /) -> Result:
-        if cluster.spec.suspend and (secret := await ctx.get(Secret, cluster.name)) is not None:
-            members = await _members(cluster, ctx, secret.data.get("password", b"").decode())
+        if cluster.spec.suspend and (passwords := await find_passwords(cluster, ctx)) is not None:
+            members = await _members(cluster, ctx, passwords)
             record(cluster, await observe(members, ctx.shared(Engine), shards=cluster.spec.shards), None)
         return await super().reconcile(cluster, ctx)
 
@@ -194,4 +196,4 @@ def _cluster_of(pod: Pod) -> list[Key]:
 def cluster_controller(reconciler: RedisClusterReconciler) -> Controller[RedisCluster]:
     """Return the controller of the kind."""
     builder = reconciler.workflow.builder().watches(Pod, to_keys(_cluster_of, Pod))
-    return builder.needs(Secret, "get", "create").needs(Pod, "delete").build(reconciler)
+    return builder.needs(Secret, "get", "create", "patch").needs(Pod, "delete").build(reconciler)

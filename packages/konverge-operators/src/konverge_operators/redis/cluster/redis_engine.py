@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from redis.asyncio import Redis
+from redis.exceptions import AuthenticationError, RedisError
+
+from konverge_operators.redis.clients import Reply, Word, call_all, new_client
 from konverge_operators.redis.cluster.engine import NodeState, Peer, Server, Unreachable
-from konverge_operators.redis.resp import Connection, Reply, ServerError
-from konverge_operators.redis.servers import PORT
+from konverge_operators.redis.servers import PORT, digest
 
 __all__ = ["RedisEngine", "parse_nodes"]
 
 _KEYS_AT_A_TIME = 100
 _MIGRATE_MILLISECONDS = 5000
+_QUESTIONS = (
+    ("CLUSTER", "NODES"),
+    ("INFO",),
+    ("DBSIZE",),
+    ("ACL", "GETUSER", "default"),
+    ("CONFIG", "GET", "masterauth"),
+)
 
 
 def parse_nodes(text: str) -> NodeState:
@@ -54,31 +64,42 @@ def _text(reply: Reply) -> str:
     return reply.decode() if isinstance(reply, bytes) else ""
 
 
+def _pairs(reply: Reply) -> dict[str, Reply]:
+    """Return a reply of names and values in turns as a mapping."""
+    every = reply if isinstance(reply, list) else []
+    return {_text(name): value for name, value in zip(every[::2], every[1::2], strict=False)}
+
+
+def _passwords(reply: Reply) -> frozenset[str]:
+    """Return the hashes of the passwords in the reply of ACL GETUSER."""
+    return frozenset(name.decode() for name in _names(_pairs(reply).get("passwords")))
+
+
 def _names(reply: Reply) -> list[bytes]:
     return [key for key in reply if isinstance(key, bytes)] if isinstance(reply, list) else []
 
 
 class RedisEngine:
-    """Sends the commands of the engine protocol. It keeps a connection to each server until one fails."""
+    """Sends the commands of the engine protocol. It keeps a client of each server until a command fails."""
 
     def __init__(self) -> None:
-        self._connections: dict[Server, Connection] = {}
+        self._clients: dict[tuple[str, str], Redis] = {}
 
     async def close(self) -> None:
         """Close all connections."""
-        for connection in self._connections.values():
-            await connection.close()
-        self._connections.clear()
+        for client in self._clients.values():
+            await client.aclose()
+        self._clients.clear()
 
     async def state(self, server: Server) -> NodeState:
-        nodes = parse_nodes(_text(await self._call(server, "CLUSTER", "NODES")))
-        info = _text(await self._call(server, "INFO"))
-        values = dict(line.split(":", 1) for line in info.splitlines() if ":" in line)
+        nodes, info, keys, user, auth = await self._call_all(server, _QUESTIONS)
+        values = dict(line.split(":", 1) for line in _text(info).splitlines() if ":" in line)
         if values.get("loading") == "1":
             raise Unreachable(f"{server.pod} is loading its data")
-        keys = await self._call(server, "DBSIZE")
         return replace(
-            nodes,
+            parse_nodes(_text(nodes)),
+            passwords=_passwords(user),
+            primary_password=digest(_text(_pairs(auth).get("masterauth"))),
             keys=keys if isinstance(keys, int) else 0,
             memory=int(values.get("used_memory", "0")),
             synced=values.get("role") == "master" or values.get("master_link_status") == "up",
@@ -101,7 +122,7 @@ class RedisEngine:
 
     async def migrate(self, server: Server, slots: Collection[int], target: Server) -> None:
         pending = list(slots)
-        options = ("REPLACE", *(("AUTH", target.password) if target.password else ()), "KEYS")
+        options = ("REPLACE", *(("AUTH", target.passwords[0]) if target.passwords else ()), "KEYS")
         while pending:
             found = await self._call_all(
                 server, [("CLUSTER", "GETKEYSINSLOT", slot, _KEYS_AT_A_TIME) for slot in pending]
@@ -131,18 +152,29 @@ class RedisEngine:
     async def reset(self, server: Server) -> None:
         await self._call(server, "CLUSTER", "RESET", "HARD")
 
+    async def set_passwords(self, server: Server, accepted: Collection[str], current: str) -> None:
+        hashes = [f"#{digest(password)}" for password in accepted]
+        set_user = ("ACL", "SETUSER", "default", "resetpass", *hashes)
+        await self._call_all(server, [set_user, ("CONFIG", "SET", "masterauth", current)])
+
     # Connections
 
-    async def _call(self, server: Server, *words: str | int | bytes) -> Reply:
+    async def _call(self, server: Server, *words: Word) -> Reply:
         return (await self._call_all(server, [words]))[0]
 
-    async def _call_all(self, server: Server, commands: list[tuple[str | int | bytes, ...]]) -> list[Reply]:
-        connection = self._connections.get(server)
-        if connection is None:
-            connection = self._connections[server] = Connection(server.host, PORT, server.password)
-        try:
-            return await connection.call_all(commands)
-        except (ServerError, OSError) as error:
-            self._connections.pop(server, None)
-            await connection.close()
-            raise Unreachable(f"{server.pod}: {error or type(error).__name__}") from error
+    async def _call_all(self, server: Server, commands: Sequence[Sequence[Word]]) -> list[Reply]:
+        """Send commands to a server, by the first of its passwords that it accepts."""
+        key, error = (server.pod, server.host), ""
+        for password in server.passwords or ("",):
+            client = self._clients.get(key) or new_client(server.host, password)
+            try:
+                replies = await call_all(client, commands)
+                self._clients[key] = client
+                return replies
+            except (RedisError, OSError) as failure:
+                self._clients.pop(key, None)
+                await client.aclose()
+                error = str(failure) or type(failure).__name__
+                if not isinstance(failure, AuthenticationError):
+                    break
+        raise Unreachable(f"{server.pod}: {error}")
