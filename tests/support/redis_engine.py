@@ -303,7 +303,7 @@ class MemoryEngine:
         node.importing.clear()
 
     def _peer(self, node: FakeNode) -> Peer:
-        return Peer(host=node.host, primary=node.primary, slots=node.slots)
+        return Peer(host=node.host, primary=node.primary, slots=node.slots, epoch=node.epoch)
 
     def _linked(self, one: FakeNode, two: FakeNode) -> bool:
         """Report whether two nodes exchange messages: both know each other, one of them by the current address."""
@@ -342,13 +342,11 @@ class MemoryEngine:
 
     def _learn_slots(self, one: FakeNode, two: FakeNode) -> bool:
         before = (one.slots, one.epoch, one.primary)
-        if not two.primary and two.epoch > one.epoch and (lost := one.slots & two.slots):
-            one.slots -= lost
-            one.keys = {slot: keys for slot, keys in one.keys.items() if slot not in lost}
-            if not one.slots:
-                self._demote(one, two.id)
-            for slot in lost:
-                one.migrating.pop(slot, None)
+        if not two.primary and two.epoch > one.epoch and one.slots & two.slots:
+            self._lose_slots(one, two.id, two.slots)
+        for id_, peer in two.known.items() if one.slots else ():
+            if id_ != one.id and peer.epoch > one.epoch and one.slots & peer.slots:
+                self._lose_slots(one, id_, peer.slots)  # UPDATE: what the others know of a third node counts
         if one.primary == two.id:
             one.epoch = max(one.epoch, two.epoch)
             one.keys = two.keys
@@ -357,6 +355,16 @@ class MemoryEngine:
         elif not one.primary and not two.primary and one.epoch == two.epoch and one.id > two.id:
             one.epoch = 1 + max(other.epoch for other in self.nodes.values())
         return before != (one.slots, one.epoch, one.primary)
+
+    def _lose_slots(self, node: FakeNode, owner: str, slots: frozenset[int]) -> None:
+        """Remove slots that another node owns since a later epoch; a node without any becomes its replica."""
+        lost = node.slots & slots
+        node.slots -= lost
+        node.keys = {slot: keys for slot, keys in node.keys.items() if slot not in lost}
+        if not node.slots:
+            self._demote(node, owner)
+        for slot in lost:
+            node.migrating.pop(slot, None)
 
 
 class PodEngine(MemoryEngine):

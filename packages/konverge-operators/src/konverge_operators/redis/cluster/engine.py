@@ -26,12 +26,13 @@ class Server(NamedTuple):
 
 @dataclass(frozen=True)
 class Peer:
-    """What a node knows of another one."""
+    """What a node knows of another one; `epoch` is that of its slots."""
 
     host: str
     primary: str = ""
     slots: frozenset[int] = frozenset()
     failed: bool = False
+    epoch: int = 0
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,8 @@ def parse_nodes(text: str) -> NodeState:
                 id_, epoch=int(epoch), primary=primary, slots=_slots(slots), migrating=migrating, importing=importing
             )
         elif "handshake" not in words:
-            peers[id_] = Peer(address.rpartition(":")[0], primary, _slots(slots), failed="fail" in words)
+            host, failed = address.rpartition(":")[0], "fail" in words
+            peers[id_] = Peer(host, primary, _slots(slots), failed=failed, epoch=int(epoch))
     if own is None:
         raise ValueError("CLUSTER NODES has no line of the node itself")
     return replace(own, peers=peers)

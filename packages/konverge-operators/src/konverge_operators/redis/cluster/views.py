@@ -88,21 +88,24 @@ class View:
 
     @cached_property
     def owned(self) -> dict[str, frozenset[int]]:
-        """The slots of each node: those that it claims, unless one of a later epoch does; else what others know."""
-        nodes = sorted(self.nodes, key=lambda node: node.state.epoch, reverse=True)
-        claims = [(node.id, node.state.slots) for node in nodes]
-        claims += [item for node in nodes for item in self._lost_claims(node)]
+        """The slots of each node: the claim of the latest epoch counts, also that of a node which does not reply.
+
+        Else a primary that was replaced and comes back would get its slots again, when its successor is lost.
+        """
+        claims = [(node.state.epoch, node.id, node.state.slots) for node in self.nodes]
+        claims += [item for node in self.nodes for item in self._lost_claims(node)]
         found: dict[str, frozenset[int]] = {}
         taken: set[int] = set()
-        for id_, slots in claims:
+        for _, id_, slots in sorted(claims, key=lambda claim: (-claim[0], claim[1] not in self.by_id)):
             if left := slots - taken:
                 found[id_] = found.get(id_, frozenset()) | left
                 taken |= left
         return found
 
-    def _lost_claims(self, node: Node) -> list[tuple[str, frozenset[int]]]:
-        """Return the slots of nodes that do not reply, as a node knows them."""
-        return [(id_, peer.slots) for id_, peer in node.state.peers.items() if id_ not in self.by_id]
+    def _lost_claims(self, node: Node) -> list[tuple[int, str, frozenset[int]]]:
+        """Return epoch, id and slots of nodes that do not reply, as a node knows them."""
+        peers = node.state.peers.items()
+        return [(peer.epoch, id_, peer.slots) for id_, peer in peers if id_ not in self.by_id]
 
     @property
     def covered(self) -> int:
