@@ -133,7 +133,7 @@ interop: $(STAMP) $(HELM) ## kubectl's and Helm's commands on the embedded and t
 campaigns: $(STAMP) ## the generated cases of which make test runs a part, all of them, on both servers
 	$(BIN)/pytest -m campaigns
 
-engines: $(STAMP) ## real databases on process nodes under faults, their figures printed (Linux)
+engines: $(STAMP) ## real databases and Redis clusters on process nodes under faults, their figures printed (Linux)
 	$(BIN)/pytest -m engines -s tests/engines
 
 bench-objects: $(BENCH_STAMP) ## objects against json, orjson, lightkube, kubernetes_asyncio, pydantic
