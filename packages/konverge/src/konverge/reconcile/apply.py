@@ -23,7 +23,7 @@ import msgspec
 from konverge.cache import Cache, Entry
 from konverge.client import Client
 from konverge.client.targets import Target, resolve_key, resolve_object_target
-from konverge.errors import AlreadyOwned, ApiError, ApplyConflict, Forbidden, Invalid, NotFound
+from konverge.errors import AlreadyOwned, ApiError, ApplyConflict, Conflict, Forbidden, Invalid, NotFound
 from konverge.objects import AnyObject, Key, Kind, Resource, Unstructured, encode, full_object
 from konverge.reconcile.applied import AppliedObjects
 from konverge.reconcile.declared import DeclaredKinds
@@ -37,7 +37,7 @@ from konverge.reconcile.owned_fields import (
     without_empty_collections,
     without_identity,
 )
-from konverge.reconcile.owner_references import other_controller, with_namespace_and_owner
+from konverge.reconcile.owner_references import has_owner_of_same_name, other_controller, with_namespace_and_owner
 from konverge.reconcile.recreate import delete_for_recreate
 from konverge.reconcile.stale import CREATE_ONLY, Precondition, check_owner, is_stale
 
@@ -220,6 +220,10 @@ class Applier:
                 f"apply {desired.kind.kind} {desired.key}: its controller is {controller.kind} {controller.name}, so"
                 f" {owner.kind} {owner.name} cannot own it (use other names for its children)"
             )
+        elif owner is not None and has_owner_of_same_name(live.owner_references(), owner):
+            # Of two owners with one name the newer may be the other one: the caches of two kinds are not equally old.
+            error = Conflict("", verb="apply", kind=desired.kind.kind, key=str(desired.key))
+            await check_owner(self._client, self._cache, owner, error)
         elif self._matches(desired, live):
             return None
         return await self._send(desired, live, precondition, force=force, recreate=recreate)

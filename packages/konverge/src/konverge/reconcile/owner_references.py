@@ -13,7 +13,13 @@ import msgspec
 
 from konverge.objects import AnyObject, Key, Kind, OwnerReference, Resource, Unstructured, replace, to_wire
 
-__all__ = ["controller_reference", "other_controller", "references_of", "with_namespace_and_owner"]
+__all__ = [
+    "controller_reference",
+    "has_owner_of_same_name",
+    "other_controller",
+    "references_of",
+    "with_namespace_and_owner",
+]
 
 R = TypeVar("R", bound=AnyObject)
 
@@ -52,6 +58,14 @@ def other_controller(references: list[OwnerReference], owner: AnyObject) -> Owne
         if one.controller and one.uid != owner.uid and (one.kind, one.name) != (owner.kind, owner.name):
             return one
     return None
+
+
+def has_owner_of_same_name(references: list[OwnerReference], owner: AnyObject) -> bool:
+    """Report whether the controller is an earlier or later object with the kind and name of the owner."""
+    return any(
+        one.controller and one.uid != owner.uid and (one.kind, one.name) == (owner.kind, owner.name)
+        for one in references
+    )
 
 
 def controller_reference(owner: AnyObject) -> OwnerReference:

@@ -108,3 +108,34 @@ async def test_nothing_is_written_for_an_owner_that_was_replaced() -> None:
 
     assert len(errors) == 2
     assert (await world.client.get(ConfigMap, "settings")).data == {"text": "one"}
+
+
+async def test_a_child_of_a_later_owner_is_not_adopted_if_only_the_cache_of_the_owner_is_stale() -> None:
+    world = await world_with_gadgets()
+    await world.client.create(gadget("a"))
+    errors: list[Conflict] = []
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        if errors:
+            return
+        await ctx.apply(settings(text="one"))
+        await world.client.delete(Gadget, "a")
+        new = await world.client.create(gadget("a"))
+        child = await world.client.get(ConfigMap, "settings")
+        child.metadata.owner_references = [
+            OwnerReference(api_version=new.api_version, kind=new.kind, name="a", uid=new.uid, controller=True)
+        ]
+        await world.client.update(child)
+        await asyncio.sleep(10)  # the watch of the children delivers it
+        with pytest.raises(Conflict, match="Gadget default/a was deleted and created again") as caught:
+            await ctx.apply(settings(text="two"), recreate=True)
+        errors.append(caught.value)
+
+    transport = DelayedWatches(world.transport, "gadgets", by=3600)
+    manager = Manager(Client(transport, options=ClientOptions(namespace="default")), name="gadget-operator")
+    manager.add(controller_for(Gadget).owns(ConfigMap).build(reconcile))
+    async with manager.running():
+        await asyncio.sleep(200)
+
+    assert len(errors) == 1
+    assert (await world.client.get(ConfigMap, "settings")).data == {"text": "one"}
