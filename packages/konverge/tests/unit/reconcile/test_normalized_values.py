@@ -28,9 +28,11 @@ async def test_a_value_that_the_server_stores_in_another_form_is_applied_once() 
         await world.client.create(gadget("lamp"))
         await settle()
         for size in (2, 3):
+            # A change by another client, so that the fields are compared again.
+            await world.client.patch(Pod, "lamp", {"metadata": {"annotations": {"size": str(size)}}})
             await world.client.patch(Gadget, "lamp", {"spec": {"size": size}})
             await settle()
-    assert len(stored) == 3
+    assert len(stored) >= 3
     assert set(stored) == {"1"}
     assert [one for one in world.writes if "/pods" in one] == ["PATCH /api/v1/namespaces/default/pods/lamp"]
 
