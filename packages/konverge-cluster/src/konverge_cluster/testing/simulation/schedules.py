@@ -108,8 +108,9 @@ def generate_schedules(
     """Return two systematic schedules, one for each seed, and with `each_write` one for each write.
 
     The first restarts the operator after each step, the second replaces each object just before its deletion. The even
-    seeds together kill the process before and after every write. The odd seeds have random faults of all kinds, or of
-    those in `only`, at most `faults`. The last ones kill the process once: before the first write, and after each.
+    seeds together kill the process before and after every write. The odd seeds, and the even ones for which no write
+    is left, have random faults of all kinds, or of those in `only`, at most `faults`. The last ones kill the process
+    once: before the first write, and after each.
     """
     restarts = tuple(Entry("restart", at) for at in range(1, bounds.rests + 1))
     replaced = {at + shift for at in bounds.deletes for shift in range(len(bounds.deletes))}  # a retry shifts the next
@@ -117,7 +118,7 @@ def generate_schedules(
     Random(0).shuffle(crashes)  # so that the crashes of one schedule are far apart
     parts = (seeds + 1) // 2
     seeded = [
-        tuple(sorted(crashes[seed // 2 :: parts])) if seed % 2 == 0 else _random(Random(seed), bounds, faults, only)
+        (seed % 2 == 0 and tuple(sorted(crashes[seed // 2 :: parts]))) or _random(Random(seed), bounds, faults, only)
         for seed in range(seeds)
     ]
     single = [Entry("crash-before", 1), *(Entry("crash-after", at) for at in range(1, bounds.writes + 1))]
