@@ -267,7 +267,7 @@ async def test_a_leader_process_that_ends_in_order_hands_over(control_plane: Con
         dialog.tell("one")
         await dialog.hear("created one")
         dialog.tell("")
-        assert await dialog.hear("stopped") == "stopped stopped"
+        assert await dialog.hear("stopped") == "stopped in order"
         assert await asyncio.to_thread(process.wait) == 0
 
     async with Client.connect(load_config(kubeconfig=control_plane.kubeconfig)) as client:

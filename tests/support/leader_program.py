@@ -37,7 +37,7 @@ async def main(kubeconfig: str, namespace: str, identity: str) -> None:
             lambda: Client.connect(config),
             thread=thread,
             on_started_leading=lambda: write_line("leading"),
-            on_stopped_leading=lambda reason: write_line(f"stopped {reason}"),
+            on_stopped_leading=lambda reason: write_line(f"stopped {reason or 'in order'}"),
         )
         async with Client.connect(config, guard=runner.fence) as client, asyncio.TaskGroup() as group:
             competing = group.create_task(runner.run())
