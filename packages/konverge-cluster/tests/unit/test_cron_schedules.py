@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
@@ -115,6 +116,7 @@ def _matches(schedule: str, local: datetime) -> bool:
     )
 
 
+@cache
 def _selected(field: str, low: int, high: int) -> set[int]:
     found: set[int] = set()
     for part in field.replace("oct", "10").replace("sun", "0").split(","):
