@@ -31,6 +31,7 @@ class FakeNode:
     host: str = ""
     epoch: int = 0
     primary: str = ""
+    primary_host: str = ""  # where it replicates, if that is not the address of its primary that it knows
     slots: frozenset[int] = frozenset()
     keys: dict[int, frozenset[str]] = field(default_factory=dict)  # replaced, never changed: replicas share it
     migrating: dict[int, str] = field(default_factory=dict)
@@ -136,6 +137,7 @@ class MemoryEngine:
             keys=sum(map(len, node.keys.values())),
             memory=self.memory,
             primary=node.primary,
+            primary_host=node.primary_host,
             synced=not node.primary or (primary is not None and self._replicates(node, primary)),
             slots=node.slots,
             migrating=dict(node.migrating),
@@ -298,7 +300,7 @@ class MemoryEngine:
 
     def _demote(self, node: FakeNode, primary: str) -> None:
         """Make a node a replica: it loses its keys, slots and marks."""
-        node.primary, node.keys, node.slots = primary, {}, frozenset()
+        node.primary, node.primary_host, node.keys, node.slots = primary, "", {}, frozenset()
         node.migrating.clear()
         node.importing.clear()
 
@@ -314,6 +316,8 @@ class MemoryEngine:
 
     def _replicates(self, one: FakeNode, primary: FakeNode) -> bool:
         """Report whether a replica gets the data of its primary, as if it connected now."""
+        if one.primary_host not in ("", primary.host):
+            return False
         return self._linked(one, primary) and (not primary.passwords or one.primary_password in primary.passwords)
 
     def gossip(self) -> None:

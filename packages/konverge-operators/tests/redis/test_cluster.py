@@ -170,6 +170,16 @@ async def test_a_server_that_does_not_reply_degrades_the_cluster(cluster: TestCl
         assert (await found_in(client)).status.phase is ClusterPhase.READY
 
 
+async def test_a_replica_that_connects_to_an_old_address_of_its_primary_is_attached_again(cluster: TestCluster) -> None:
+    async with running(cluster) as (client, engine):
+        replica = engine.nodes["store-shard-1-1"]
+        replica.primary_host = "192.0.2.1"
+        await cluster.settle(quiet=60)
+        found = await found_in(client)
+    assert replica.primary_host == ""
+    assert found.status.phase is ClusterPhase.READY
+
+
 async def test_suspend_changes_nothing_and_the_status_goes_on(cluster: TestCluster) -> None:
     async with running(cluster) as (client, _):
         found = await scale(cluster, client, suspend=True, shards=4)

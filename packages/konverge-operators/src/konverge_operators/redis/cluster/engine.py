@@ -39,6 +39,7 @@ class Peer:
 class NodeState:
     """What a node reports about itself. `primary` is the id of the node that it replicates, "" for a primary.
 
+    `primary_host` is the address at which it replicates, which may be an old one of its primary; "" if unknown.
     `migrating` and `importing` are its half-open slots with the other side; `peers` are the other nodes that it knows.
     `passwords` are the hashes of those that it accepts, `primary_password` of the one that it uses as a replica.
     """
@@ -48,6 +49,7 @@ class NodeState:
     keys: int = 0
     memory: int = 0
     primary: str = ""
+    primary_host: str = ""
     synced: bool = True
     persisted: bool = True
     slots: frozenset[int] = frozenset()

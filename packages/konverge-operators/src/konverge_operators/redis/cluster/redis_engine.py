@@ -103,6 +103,7 @@ class RedisEngine:
             primary_password=digest(_text(_pairs(auth).get("masterauth"))),
             keys=keys if isinstance(keys, int) else 0,
             memory=int(values.get("used_memory", "0")),
+            primary_host=values.get("master_host", "").strip(),
             synced=values.get("role") == "master" or values.get("master_link_status") == "up",
             persisted=values.get("aof_last_write_status") == "ok" and values.get("rdb_last_bgsave_status") == "ok",
         )

@@ -108,16 +108,23 @@ async def _finish_moves(cluster: RedisCluster, view: View, engine: Engine) -> St
 
 
 async def _attach_replicas(_cluster: RedisCluster, view: View, engine: Engine) -> Step | None:
-    """Make every node of a shard a replica of its primary, those with slots aside."""
+    """Make every node of a shard a replica of its primary, those with slots aside.
+
+    A server that learns a new address of its primary from others goes on connecting to the old one: it is told again.
+    """
     attached: list[str] = []
     for number in range(view.shards):
         primary = view.primary_of(number)
         others = [one for one in view.shard(number) if one is not primary and not one.state.slots]
         for node in others if primary is not None else ():
-            if primary is not None and node.state.primary != primary.id:
+            if primary is not None and (node.state.primary != primary.id or _connects_elsewhere(node, primary)):
                 await engine.replicate(node.server, primary.id)
                 attached.append(node.member.pod)
     return Step(ClusterPhase.SCALING, f"attaching {some_names(attached)}") if attached else None
+
+
+def _connects_elsewhere(replica: Node, primary: Node) -> bool:
+    return not replica.state.synced and replica.state.primary_host not in ("", primary.server.host)
 
 
 async def _replace_excess_primaries(_cluster: RedisCluster, view: View, engine: Engine) -> Step | None:
