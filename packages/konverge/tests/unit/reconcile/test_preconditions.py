@@ -78,6 +78,17 @@ async def test_a_child_that_was_replaced_is_read_and_then_applied(exists: bool) 
     assert requests(world.transport) == ["PATCH settings"] * 2 + ["GET a", "GET settings", "PATCH settings"]
 
 
+async def replace_owner(client: Client) -> None:
+    """Delete the owner and create it again; the new one gets the child."""
+    await client.delete(Gadget, "a")
+    new = await client.create(gadget("a"))
+    child = await client.get(ConfigMap, "settings")
+    child.metadata.owner_references = [
+        OwnerReference(api_version=new.api_version, kind=new.kind, name="a", uid=new.uid, controller=True)
+    ]
+    await client.update(child)
+
+
 async def test_nothing_is_written_for_an_owner_that_was_replaced() -> None:
     world = await world_with_gadgets()
     await world.client.create(gadget("a"))
@@ -87,13 +98,7 @@ async def test_nothing_is_written_for_an_owner_that_was_replaced() -> None:
         if errors:
             return
         await ctx.apply(settings(text="one"))
-        await world.client.delete(Gadget, "a")
-        new = await world.client.create(gadget("a"))
-        child = await world.client.get(ConfigMap, "settings")
-        child.metadata.owner_references = [
-            OwnerReference(api_version=new.api_version, kind=new.kind, name="a", uid=new.uid, controller=True)
-        ]
-        await world.client.update(child)
+        await replace_owner(world.client)
         for write in (ctx.apply(settings(text="two"), recreate=True), prune_all(ctx)):
             with pytest.raises(Conflict, match="Gadget default/a was deleted and created again") as caught:
                 await write
@@ -119,13 +124,7 @@ async def test_a_child_of_a_later_owner_is_not_adopted_if_only_the_cache_of_the_
         if errors:
             return
         await ctx.apply(settings(text="one"))
-        await world.client.delete(Gadget, "a")
-        new = await world.client.create(gadget("a"))
-        child = await world.client.get(ConfigMap, "settings")
-        child.metadata.owner_references = [
-            OwnerReference(api_version=new.api_version, kind=new.kind, name="a", uid=new.uid, controller=True)
-        ]
-        await world.client.update(child)
+        await replace_owner(world.client)
         await asyncio.sleep(10)  # the watch of the children delivers it
         with pytest.raises(Conflict, match="Gadget default/a was deleted and created again") as caught:
             await ctx.apply(settings(text="two"), recreate=True)
