@@ -52,7 +52,8 @@ async def test_the_data_survives_a_restart(mode: str) -> None:
         await store.fill(KEYS)
         if mode == "RDB":
             for host in await store.hosts():
-                await call_all(new_client(host, store.password), [("SAVE",)])
+                async with new_client(host, store.password) as client:
+                    await call_all(client, [("SAVE",)])
         await replace_all_pods(cluster, store)
         await nothing_is_lost(store, mode, start)
 

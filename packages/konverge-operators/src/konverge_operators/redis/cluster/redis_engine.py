@@ -81,14 +81,14 @@ def _names(reply: Reply) -> list[bytes]:
 
 
 class RedisEngine:
-    """Sends the commands of the engine protocol. It keeps a client of each server until a command fails."""
+    """Sends the commands of the engine protocol. It keeps a client of each pod until a command fails."""
 
     def __init__(self) -> None:
-        self._clients: dict[tuple[str, str], Redis] = {}
+        self._clients: dict[str, tuple[str, Redis]] = {}  # with the address of each
 
     async def close(self) -> None:
         """Close all connections."""
-        for client in self._clients.values():
+        for _, client in self._clients.values():
             await client.aclose()
         self._clients.clear()
 
@@ -166,17 +166,34 @@ class RedisEngine:
 
     async def _call_all(self, server: Server, commands: Sequence[Sequence[Word]]) -> list[Reply]:
         """Send commands to a server, by the first of its passwords that it accepts."""
-        key, error = (server.pod, server.host), ""
+        error = ""
         for password in server.passwords or ("",):
-            client = self._clients.get(key) or new_client(server.host, password)
+            client = await self._take(server) or new_client(server.host, password)
             try:
                 replies = await call_all(client, commands)
-                self._clients[key] = client
-                return replies
             except (RedisError, OSError) as failure:
-                self._clients.pop(key, None)
                 await client.aclose()
                 error = str(failure) or type(failure).__name__
                 if not isinstance(failure, AuthenticationError):
                     break
+            except BaseException:
+                await client.aclose()
+                raise
+            else:
+                await self._keep(server, client)
+                return replies
         raise Unreachable(f"{server.pod}: {error}")
+
+    async def _take(self, server: Server) -> Redis | None:
+        """Return the client that is kept for a pod, and keep it no longer; one of an old address is closed."""
+        host, client = self._clients.pop(server.pod, ("", None))
+        if client is not None and host != server.host:
+            await client.aclose()
+            return None
+        return client
+
+    async def _keep(self, server: Server, client: Redis) -> None:
+        _, other = self._clients.pop(server.pod, ("", None))  # of a command that was sent at the same time
+        self._clients[server.pod] = (server.host, client)
+        if other is not None:
+            await other.aclose()
