@@ -1,7 +1,7 @@
 """The HTTP engine of clients that use sockets, selected by KONVERGE_HTTP_ENGINE.
 
-`http1`, the default, is `HttpTransport`, konverge's own engine; `aiohttp` is `AiohttpTransport`, which needs more than
-twice the CPU and cannot check the write guard at the write. It stays for one release.
+`http1`, the default, is `HttpTransport`, konverge's own engine; `aiohttp` is `AiohttpTransport`, which needs more CPU
+and cannot check the write guard at the write. It stays for one release.
 """
 
 from __future__ import annotations
