@@ -159,8 +159,7 @@ class SimulatedNodes:
             controller_for(NODES).named("node").channel(self._node_channel).needs(Lease, "create", "patch", "delete")
         )
         node_controller.needs(NODES, "create", "patch")
-        expansion = volume_expansion_controller(self.nodes)
-        return (pod_controller.build(pods), node_controller.build(nodes), expansion)
+        return (pod_controller.build(pods), node_controller.build(nodes), volume_expansion_controller(self.nodes))
 
     async def register(self) -> None:
         """Create the Node objects, as kubelets do when they start; existing ones are left unchanged.
