@@ -12,10 +12,12 @@ from konverge.schema import AGE, IMMUTABLE, Column, Rule, Scale
 
 __all__ = [
     "MAX_REPLICAS",
+    "S3",
     "Backup",
     "Database",
     "DatabaseSpec",
     "DatabaseStatus",
+    "Destination",
     "LastReady",
     "MemberStatus",
     "Phase",
@@ -52,6 +54,7 @@ _STRICT = Rule(
 _SAME_CLASS = Rule(
     "has(self.storageClassName) == has(oldSelf.storageClassName)", message="storageClassName cannot be changed"
 )
+_ONE_DESTINATION = Rule("has(self.claim) != has(self.s3)", message="set either claim or s3")
 
 
 class Phase(StrEnum):
@@ -95,6 +98,25 @@ class Scheduling(Spec):
     priority_class_name: str | None = None
     spread_by: Annotated[str, Meta(min_length=1)] = "kubernetes.io/hostname"
     """The label of nodes whose values are the domains."""
+
+
+class S3(Spec):
+    """A bucket of an S3-compatible store."""
+
+    endpoint: Annotated[str, Meta(pattern="^https?://[^/ ]+/?$", max_length=253)]
+    """The URL of the store, without the bucket."""
+    bucket: Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
+    secret_name: Annotated[str, Meta(min_length=1, max_length=253)]
+    """A Secret with the keys AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."""
+    prefix: Annotated[str, Meta(pattern="^[A-Za-z0-9._/-]*$", max_length=512)] = ""
+    region: Annotated[str, Meta(pattern="^[a-z0-9-]+$", max_length=63)] = "us-east-1"
+
+
+class Destination(Spec, rules=(_ONE_DESTINATION,)):
+    """Where backups are: a claim of the namespace, or a bucket."""
+
+    claim: Annotated[str, Meta(min_length=1, max_length=253)] | None = None
+    s3: S3 | None = None
 
 
 class Backup(Spec):
