@@ -124,25 +124,6 @@ def call_controllers(names: Names) -> None:
     for controller in (names["letters"], names["short"]):
         run_in_virtual_time(_sign_letter(names, controller))
     run_in_virtual_time(_run_orders(names))
-    run_in_virtual_time(_observe_reconciles(names))
-
-
-async def _observe_reconciles(names: Names) -> None:
-    """Run a controller with the observer of the page, which counts its reconcile."""
-    from konverge import Manager
-
-    server = EmbeddedServer()
-    client = Client(InProcessTransport(server.handle))
-    await client.create(crd_for(names["Greeting"]))
-    manager = Manager(Client(InProcessTransport(server.handle)))
-    manager.add(names["simple"])
-    manager.observe(names["by_namespace"])
-    async with manager.running():
-        meta = ObjectMeta(name="hello", namespace="default")
-        await client.create(names["Greeting"](metadata=meta, spec=names["GreetingSpec"](text="hello")))
-        await settle()
-    (runs,) = names["by_namespace"].runs.collect()
-    assert any(sample.name.endswith("_count") and sample.value for sample in runs.samples)
 
 
 async def _run_orders(names: Names) -> None:

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Generic, Self, TypeVar, overload
 
 from konverge.cache import CacheOptions, IndexFunc
 from konverge.controller.controller import Controller
 from konverge.controller.permissions import check_names, permissions_on
 from konverge.objects import AnyObject, FieldSelector, Key, Kind, Resource, Unstructured, kind_of
-from konverge.queue import Backoff, RateLimit
+from konverge.queue import Backoff, ItemExponentialRateLimiter, RateLimit, RateLimiter
 from konverge.reconcile import Reconcile, Reconciler, reconciler_of
 from konverge.triggers import (
     Channel,
@@ -152,7 +153,14 @@ class Builder(Generic[T]):
 
     def backoff(self, backoff: Backoff) -> Self:
         """Set the backoff after errors; the default is 1 s, 2 s, 4 s and so on up to 5 min."""
-        self._parts["backoff"] = backoff
+        return self.rate_limiter(partial(ItemExponentialRateLimiter, backoff))
+
+    def rate_limiter(self, new_limiter: Callable[[], RateLimiter[Key]]) -> Self:
+        """Set how long keys wait after errors, instead of `backoff`: a function that returns a new rate limiter.
+
+        It is called once for each run of the controller, so that two managers do not share a limiter.
+        """
+        self._parts["rate_limiter"] = new_limiter
         return self
 
     def rate(self, rate: RateLimit) -> Self:

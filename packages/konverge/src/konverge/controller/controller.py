@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from konverge.cache import CacheOptions
 from konverge.controller.permissions import Permission, permissions_on
-from konverge.objects import AnyObject, FieldSelector, Kind, kind_of
-from konverge.queue import Backoff, RateLimit
+from konverge.objects import AnyObject, FieldSelector, Key, Kind, kind_of
+from konverge.queue import ItemExponentialRateLimiter, RateLimit, RateLimiter
 from konverge.reconcile import Reconciler
 from konverge.triggers import Channel, Timer, Trigger
 
@@ -32,7 +33,7 @@ class Controller(Generic[T]):
     max_concurrent_reconciles: int = 16
     timeout: float = 60.0
     cache_sync_timeout: float | None = None
-    backoff: Backoff = field(default_factory=Backoff)
+    rate_limiter: Callable[[], RateLimiter[Key]] = ItemExponentialRateLimiter
     rate: RateLimit | None = None
     channels: tuple[Channel, ...] = ()
     timers: tuple[Timer, ...] = ()

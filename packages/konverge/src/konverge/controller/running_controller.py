@@ -62,7 +62,9 @@ class RunningController(Generic[T]):
     ) -> None:
         self.controller = controller
         self.journal = journal if journal is not None else Journal()
-        self.queue: WorkQueue[Key] = WorkQueue(controller.name, backoff=controller.backoff, rate=controller.rate)
+        self.queue: WorkQueue[Key] = WorkQueue(
+            controller.name, rate_limiter=controller.rate_limiter(), rate=controller.rate
+        )
         self._generations = GenerationClock()
         self._observers = Observers(  # the first two tell the others what they found
             HotLoopDetector(controller.name, dependencies.cache),

@@ -38,6 +38,12 @@ class TokenBucket:
         """Return the time from which a token is available."""
         return self._full_at - self._slack
 
-    def acquire(self, now: float) -> None:
-        """Use a token."""
+    def acquire(self, now: float) -> float:
+        """Use a token, and return the seconds until it is available."""
+        wait = max(0.0, self.next_time() - now)
         self._full_at = max(self._full_at, now) + self._interval
+        return wait
+
+    def is_full(self, now: float) -> bool:
+        """Report whether every token is back."""
+        return self._full_at <= now

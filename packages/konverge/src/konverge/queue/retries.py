@@ -1,6 +1,7 @@
 """Keys that fail, and when each of them may run again. Rules (promise Q4 of the queue):
 
-1. After the n-th failure in a row a key waits for `Backoff.delay(n)`: this is its backoff window.
+1. After the n-th failure in a row a key waits for as long as the rate limiter returns: this is its backoff window. A
+   limiter that raises, or returns no number of seconds, is logged and replaced by the default backoff for this once.
 2. All other adds of the key within its window cause at most one early run.
 3. If the early run fails too, the window and the failure count stay as they are.
 4. A requested delay (`min_delay`) is always waited for in full, even with new input: there is no early run, and a
@@ -11,13 +12,16 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Hashable
-from random import Random
 from typing import Generic, TypeVar
 
-from konverge.queue.backoff import Backoff
+from konverge.queue.rate_limiters import ItemExponentialRateLimiter, RateLimiter
 
 __all__ = ["Retries"]
+
+_log = logging.getLogger("konverge.queue")
 
 K = TypeVar("K", bound=Hashable)
 
@@ -40,9 +44,9 @@ class _Failure:
 class Retries(Generic[K]):
     """The keys that fail."""
 
-    def __init__(self, backoff: Backoff, random: Random) -> None:
-        self._backoff = backoff
-        self._random = random
+    def __init__(self, limiter: RateLimiter[K]) -> None:
+        self._limiter = limiter
+        self._fallback = ItemExponentialRateLimiter()
         self._failures: dict[K, _Failure] = {}
 
     def __len__(self) -> int:
@@ -83,7 +87,7 @@ class Retries(Generic[K]):
         if failure.retry_at is None:
             failure.count += 1
             failure.ran_early = False
-            failure.retry_at = now + self._backoff.delay(failure.count, self._random)
+            failure.retry_at = now + self._delay(key, failure.count, now)
         if delay is not None:
             failure.retry_at = max(now + delay, failure.not_before)
         if min_delay > 0:
@@ -91,6 +95,16 @@ class Retries(Generic[K]):
             failure.retry_at = max(failure.retry_at, failure.not_before)
             failure.ran_early = True
         return failure.retry_at
+
+    def _delay(self, key: K, failures: int, now: float) -> float:
+        try:
+            delay = self._limiter.delay(key, failures, now)
+            if 0 <= delay < math.inf:
+                return delay
+            _log.error("rate limiter returned no delay: %s", delay, extra={"key": str(key)})
+        except Exception:
+            _log.exception("rate limiter failed", extra={"key": str(key)})
+        return self._fallback.delay(key, failures, now)
 
     def reset(self, key: K, now: float) -> None:
         """Record new input: clear the failures of the old input, but keep a requested delay."""

@@ -6,12 +6,13 @@ import asyncio
 from collections import deque
 from collections.abc import Hashable
 from dataclasses import dataclass
-from random import Random, getrandbits
+from random import Random
 from typing import Generic, TypeVar
 
 from konverge.errors import QueueClosed
 from konverge.queue.backoff import Backoff
 from konverge.queue.heaps import KeyHeap, Priority, QueueItem
+from konverge.queue.rate_limiters import ItemExponentialRateLimiter, RateLimiter
 from konverge.queue.rates import RateLimit, TokenBucket
 from konverge.queue.retries import Retries
 
@@ -64,9 +65,10 @@ class WorkQueue(Generic[K]):
     - Q2 a change is never lost: a key added while it is in flight is queued again by `done`, and a cancelled `get`
       removes no key;
     - Q3 of two delays the earlier wins; a ready key stays ready;
-    - Q4 each failing key has its own backoff: after the n-th failure in a row it waits for `Backoff.delay(n)`. While it
-      waits, adds without `reset_backoff` cause at most one early run (an add during the failed run counts as one). If
-      that fails too, the key waits for the rest of the same delay, and the failure count stays. A success resets it;
+    - Q4 each failing key has its own backoff: after the n-th failure in a row it waits for as long as the rate limiter
+      returns, by default `Backoff.delay(n)`. While it waits, adds without `reset_backoff` cause at most one early run
+      (an add during the failed run counts as one). If that fails too, the key waits for the rest of the same delay, and
+      the failure count stays. A success resets it;
     - Q5 no starvation: of two ready keys the one with the higher priority goes first, then the older one; the priority
       of a key rises by one level after each `raise_priority_after` seconds in which it was ready.
 
@@ -82,16 +84,19 @@ class WorkQueue(Generic[K]):
         name: str = "",
         *,
         backoff: Backoff | None = None,
+        rate_limiter: RateLimiter[K] | None = None,
         rate: RateLimit | None = None,
         raise_priority_after: float = 30.0,
         random: Random | None = None,
     ) -> None:
         if not raise_priority_after > 0:
             raise ValueError(f"raise_priority_after={raise_priority_after}: write a number of seconds above 0")
+        if backoff is not None and rate_limiter is not None:
+            raise ValueError("backoff and rate_limiter: write one of them, or MaxOfRateLimiter for both")
         self.name = name
         self._raise_priority_after = raise_priority_after
         self._bucket = None if rate is None else TokenBucket(rate)
-        self._retries: Retries[K] = Retries(backoff or Backoff(), random or Random(getrandbits(64)))
+        self._retries: Retries[K] = Retries(rate_limiter or ItemExponentialRateLimiter(backoff, random=random))
         self._items: dict[K, QueueItem[K]] = {}
         self._ready: tuple[KeyHeap[K], ...] = tuple(KeyHeap() for _ in Priority)
         self._delayed: KeyHeap[K] = KeyHeap()
