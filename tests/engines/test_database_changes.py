@@ -61,6 +61,10 @@ async def test_sixteen_serves_rotates_its_password_and_hibernates() -> None:
             await database.annotate(ROTATE_PASSWORD, "1")
             await database.wait(lambda one: one.status.rotation.request == "1")
             await database.load.progress()  # with the old login, which stays valid for a while
+        primary = (await database.client.get(Pod, await database.primary())).status.pod_ip
+        for login in (database.load.login, await database.login()):
+            async with await login.connect(str(primary)) as connection:
+                await connection.execute("SELECT")
         await database.edit(hibernate=True)
         await database.wait(lambda one: one.status.phase is Phase.HIBERNATED)
         await database.edit(hibernate=False)

@@ -117,28 +117,28 @@ class RunningDatabase:
         lines = [f"{status.phase}: {status.message}; last error: {status.last_error}"]
         for pod in await self.client.list(Pod):
             lines.append(f"{pod.name} {pod.metadata.labels} {pod.metadata.annotations.get('status')}")
-            log = self.cluster.log(pod.name, "database", self._restarts(pod.name)).splitlines()
+            log = self.cluster.log(pod.name, "database", self.restarts(pod.name)).splitlines()
             lines += [line for line in log if not any(text in line for text in _NOISE)][-30:]
         return "\n".join(lines)
 
-    def _restarts(self, member: str) -> int:
+    def restarts(self, member: str) -> int:
         return self.cluster.process_pod(member).containers["database"].state.restarts
 
     # The clients
 
     async def connect(self) -> None:
         """Prepare the clients; `clients` runs them."""
-        login = await self._login()
+        login = await self.login()
         host = str((await self.client.get(Service, f"{NAME}-rw")).spec.cluster_ip)
         self.load, self.prober = Load(host, login), Prober(login, lambda: self.addresses)
         await self.load.prepare()
 
     async def reconnect(self) -> None:
         """Let the clients use the login that the connection Secret has now."""
-        self.load.login = self.prober.login = await self._login()
+        self.load.login = self.prober.login = await self.login()
         await self.load.prepare()
 
-    async def _login(self) -> Login:
+    async def login(self) -> Login:
         found = await self.wait(lambda one: bool(one.status.primary))
         secret = await self.client.get(Secret, found.status.connection_secret)
         data = {name: value.decode() for name, value in (secret.data or {}).items()}
@@ -204,9 +204,9 @@ class RunningDatabase:
 
     async def kill(self, member: str) -> None:
         """Kill a member, and wait until it is dead: a write that starts then is acknowledged by another process."""
-        restarts = self._restarts(member)
+        restarts = self.restarts(member)
         await self.faults.kill(self.key(member))
-        await self.cluster.until(lambda: self._restarts(member) > restarts)
+        await self.cluster.until(lambda: self.restarts(member) > restarts)
 
     async def kill_for_long(self, member: str) -> None:
         """Kill a member; it restarts, and reaches the API server only after `faults.unblock_api_server`."""

@@ -25,6 +25,7 @@ __all__ = [
     "Rotation",
     "Scheduling",
     "Synchronous",
+    "Tls",
     "Toleration",
 ]
 
@@ -126,6 +127,13 @@ class Backup(Spec):
     schedule: str = "0 2 * * *"
 
 
+class Tls(Spec):
+    """TLS for clients and between members, with certificates that the operator creates and renews."""
+
+    enabled: Annotated[bool, IMMUTABLE] = False
+    """Connections without TLS are refused."""
+
+
 class DatabaseSpec(Spec, rules=(_STRICT, _SAME_CLASS)):
     """The desired state of the database."""
 
@@ -149,6 +157,7 @@ class DatabaseSpec(Spec, rules=(_STRICT, _SAME_CLASS)):
     synchronous: Synchronous = "off"
     """on: a commit waits for a replica while there is one. strict: always, so no committed write is ever lost."""
     backup: Backup = field(default_factory=Backup)
+    tls: Tls = field(default_factory=Tls)
     suspend: bool = False
     """Change nothing; the status is still kept."""
     hibernate: bool = False
@@ -218,6 +227,8 @@ class DatabaseStatus(Status):
     switchover_from: str = ""
     """The primary when a switchover was requested; "" when none is requested."""
     rotation: Rotation = field(default_factory=Rotation)
+    certificate: str = ""
+    """SHA-256 of the certificate that all members serve; "" without TLS."""
 
 
 class Database(

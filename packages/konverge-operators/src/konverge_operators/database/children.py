@@ -17,6 +17,7 @@ from konverge_operators.database.names import (
     OPERATOR,
     RESTART,
     REVISION,
+    authority_map,
     engine_config,
     labels_of,
     read_only_service,
@@ -25,7 +26,7 @@ from konverge_operators.database.names import (
 )
 from konverge_operators.manifests import Json, child, disruption_budget, pod_spec
 
-__all__ = ["KINDS", "POD_MONITOR", "base_objects", "pod_template", "revision_of", "stateful_set"]
+__all__ = ["KINDS", "POD_MONITOR", "authorities", "base_objects", "pod_template", "revision_of", "stateful_set"]
 
 KINDS = (StatefulSet, ConfigMap, Service, ServiceAccount, Role, RoleBinding, PodDisruptionBudget, NetworkPolicy)
 POD_MONITOR = Kind("monitoring.coreos.com", "v1", "PodMonitor", "podmonitors")
@@ -54,6 +55,11 @@ def base_objects(database: Database, template: MemberTemplate, *, pod_monitors: 
     if template.metrics_port and pod_monitors:
         objects.append(_pod_monitor(database, template))
     return objects
+
+
+def authorities(database: Database, bundle: str) -> ConfigMap:
+    """Return the ConfigMap with the authorities that clients trust."""
+    return child(ConfigMap, authority_map(database), labels_of(database), data={"ca.crt": bundle})
 
 
 def pod_template(database: Database, template: MemberTemplate) -> Json:

@@ -6,6 +6,7 @@ from konverge import Context, Result
 from konverge_operators.database.credentials import find_secret
 from konverge_operators.database.engine import Engine, Target
 from konverge_operators.database.facts import Facts
+from konverge_operators.database.names import certificate_secret
 from konverge_operators.protection import protection_of
 
 __all__ = ["remove"]
@@ -42,5 +43,6 @@ async def remove(target: Target, ctx: Context, engine: Engine, facts: Facts) -> 
     return Result.done()
 
 
-def _secret_names(target: Target) -> tuple[str, str, str]:
-    return target.secrets.superuser, target.secrets.replication, target.secrets.application
+def _secret_names(target: Target) -> tuple[str, ...]:
+    names = (target.secrets.superuser, target.secrets.replication, target.secrets.application)
+    return (*names, certificate_secret(target.database)) if target.database.spec.tls.enabled else names

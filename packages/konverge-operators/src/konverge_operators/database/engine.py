@@ -291,6 +291,13 @@ class Engine(Protocol):
         """Make a login invalid. One that does not exist is no error."""
         ...
 
+    async def reload_certificate(self, target: Target, member: str, digest: str) -> bool:
+        """Let a member serve the certificate with this SHA-256, without a restart; report whether it does.
+
+        A member that does not have the renewed files yet does not: the kubelet takes a minute to update them.
+        """
+        ...
+
     async def forget(self, target: Target) -> None:
         """Delete what the engine has stored outside of the claims. The data is deleted too, and no pod is left."""
         ...

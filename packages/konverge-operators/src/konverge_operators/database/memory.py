@@ -69,6 +69,8 @@ class _Cluster:
     config: Json = field(default_factory=dict)
     passwords: dict[str, str] = field(default_factory=dict)
     """Those that the data has: of the Secrets at the initialisation, and of logins."""
+    certificates: dict[str, str] = field(default_factory=dict)
+    """The SHA-256 of the certificate that each member serves."""
 
     def disk(self, member: str) -> _Disk | None:
         return self.disks.get(self.members.get(member, ""))
@@ -181,6 +183,13 @@ class InMemoryEngine:
         _require_primary(cluster)
         cluster.passwords.pop(username, None)
 
+    async def reload_certificate(self, target: Target, member: str, digest: str) -> bool:
+        cluster = await self._advance(target.database)
+        if member not in cluster.running:
+            raise EngineError(f"{member} does not run")
+        cluster.certificates[member] = digest
+        return True
+
     async def forget(self, target: Target) -> None:
         self._clusters.pop(str(target.database.key), None)
 
@@ -211,6 +220,9 @@ class InMemoryEngine:
         cluster = self._cluster(database)
         disk = cluster.disk(cluster.primary)
         return disk.timeline if disk is not None else 0
+
+    def certificates_of(self, database: Database) -> dict[str, str]:
+        return dict(self._cluster(database).certificates)
 
     def logins_of(self, database: Database) -> set[str]:
         return set(self._cluster(database).passwords)

@@ -13,6 +13,8 @@ __all__ = [
     "REVISION",
     "ROTATE_PASSWORD",
     "SWITCHOVER",
+    "authority_map",
+    "certificate_secret",
     "claim_name",
     "engine_config",
     "labels_of",
@@ -57,6 +59,16 @@ def secrets_of(database: Database) -> SecretNames:
 def next_secret(database: Database) -> str:
     """Return the name of the Secret with the next login, which exists while a password is being rotated."""
     return f"{database.name}-app-next"
+
+
+def certificate_secret(database: Database) -> str:
+    """Return the name of the Secret with the certificate of the members, and with the authority that signs it."""
+    return f"{database.name}-tls"
+
+
+def authority_map(database: Database) -> str:
+    """Return the name of the ConfigMap with the authorities that clients trust."""
+    return f"{database.name}-ca"
 
 
 def engine_config(database: Database) -> str:

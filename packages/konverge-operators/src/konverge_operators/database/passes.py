@@ -16,7 +16,15 @@ from konverge.k8s.apps.v1 import StatefulSet
 from konverge.k8s.core.v1 import PersistentVolumeClaim, Pod
 from konverge.objects import now
 from konverge_operators.database.api import Database
-from konverge_operators.database.children import POD_MONITOR, base_objects, pod_template, revision_of, stateful_set
+from konverge_operators.database.certificates import ensure_certificate, reload_certificate
+from konverge_operators.database.children import (
+    POD_MONITOR,
+    authorities,
+    base_objects,
+    pod_template,
+    revision_of,
+    stateful_set,
+)
 from konverge_operators.database.credentials import create_credentials, missing_secrets
 from konverge_operators.database.engine import Engine, EngineError, ObservedMembers, Target
 from konverge_operators.database.facts import Facts
@@ -97,6 +105,8 @@ class Pass:
         """Apply the children and take the next step."""
         ctx, engine = self._ctx, self._engine
         template = engine.render(self.database, self.version, self.target.secrets)
+        if (certificate := await ensure_certificate(self.database, ctx)) is not None:
+            await ctx.apply(authorities(self.database, certificate.authorities))
         for desired in base_objects(self.database, template, pod_monitors=ctx.is_served(POD_MONITOR)):
             await ctx.apply(desired)
         if await self._expand():
@@ -108,6 +118,7 @@ class Pass:
         await self._take(step)
         if step is None and not self.database.spec.hibernate:
             self.database = await switch_over(self.database, ctx, engine, self.target, self.facts)
+        self.database = await reload_certificate(certificate, ctx, engine, self.target, self.facts)
         if self.facts.primary:
             self.database = await rotate_password(self.database, ctx, engine, self.target, self.facts.now)
 

@@ -27,6 +27,7 @@ __all__ = [
     "ROLE_LABEL",
     "SCOPE_LABEL",
     "SUPERUSER",
+    "TLS_DIRECTORY",
     "TTL",
     "Configuration",
     "Synchronous",
@@ -54,12 +55,12 @@ _REPLICATION_DEPENDS: Final = "replication and failover depend on it"
 _PATRONI_SETS: Final = "each member sets it for itself"
 _DATA_DEPENDS: Final = "a crash could damage the data"
 _BACKUPS_SET: Final = "backups will set it"
-_TLS_SETS: Final = "TLS will set it"
+_TLS_SETS: Final = "spec.tls sets it"
 
 OWNED_PARAMETERS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("fsync", "full_page_writes", "ignore_checksum_failure", "zero_damaged_pages"), _DATA_DEPENDS),
     **dict.fromkeys(("archive_command", "archive_library", "archive_mode", "restore_command"), _BACKUPS_SET),
-    **dict.fromkeys(("ssl", "ssl_ca_file", "ssl_cert_file", "ssl_key_file"), _TLS_SETS),
+    **dict.fromkeys(("ssl", "ssl_ca_file", "ssl_cert_file", "ssl_key_file", "ssl_min_protocol_version"), _TLS_SETS),
     **dict.fromkeys(
         (
             "cluster_name",
@@ -102,6 +103,8 @@ OWNED_PARAMETERS: Final[Mapping[str, str]] = {
 
 DIRECTORY: Final = "/etc/database"
 """Where the files of the configuration are in a container."""
+TLS_DIRECTORY: Final = "/etc/database-tls"
+"""Where the certificate, its key and the trusted authorities are, with TLS."""
 CONFIGURATION_FILE: Final = "patroni.yaml"
 ROLES_FILE: Final = "roles.sql"
 
@@ -127,19 +130,27 @@ _PARAMETERS: Final[Mapping[str, Any]] = {
     "wal_sender_timeout": "10s",
 }
 
+_TLS_PARAMETERS: Final[Mapping[str, Any]] = {
+    "ssl": "on",
+    "ssl_cert_file": f"{TLS_DIRECTORY}/tls.crt",
+    "ssl_key_file": f"{TLS_DIRECTORY}/tls.key",
+    "ssl_min_protocol_version": "TLSv1.2",
+}
+
 
 @dataclass(frozen=True)
 class Configuration:
     """The configuration of one cluster.
 
     `owner` is the role that owns `database`; it is no superuser. `labels` are those of the members, with the name of
-    the cluster as the value of `SCOPE_LABEL`.
+    the cluster as the value of `SCOPE_LABEL`. With `tls` all connections but those within a pod need TLS.
     """
 
     name: str
     database: str = "app"
     owner: str = "app"
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    tls: bool = False
 
     def settings(self, synchronous: Synchronous = "off", parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the settings that all members share, Patroni's dynamic configuration; `parameters` are the user's.
@@ -159,18 +170,19 @@ class Configuration:
             "postgresql": {
                 "use_pg_rewind": True,
                 "use_slots": True,
-                "parameters": {**_PARAMETERS, **(parameters or {})},
+                "parameters": {**_PARAMETERS, **(parameters or {}), **(_TLS_PARAMETERS if self.tls else {})},
                 "pg_hba": self.access_rules(),
             },
         }
 
     def access_rules(self) -> list[str]:
         """Return pg_hba: who may connect to what, from where; everything else is rejected."""
+        host = "hostssl" if self.tls else "host"
         return [
             f"host all {SUPERUSER} samehost scram-sha-256",
-            f"host replication {REPLICATION} all scram-sha-256",
-            f"host postgres {_REWIND} all scram-sha-256",
-            f'host "{self.database}" +"{self.owner}" all scram-sha-256',  # + means the role and its members
+            f"{host} replication {REPLICATION} all scram-sha-256",
+            f"{host} postgres {_REWIND} all scram-sha-256",
+            f'{host} "{self.database}" +"{self.owner}" all scram-sha-256',  # + means the role and its members
         ]
 
     def roles(self) -> str:
@@ -186,6 +198,7 @@ REVOKE ALL ON DATABASE "{self.database}" FROM PUBLIC;
     def file(self) -> str:
         """Return the file that Patroni starts with, as YAML."""
         labels = {name: value for name, value in self.labels.items() if name != SCOPE_LABEL}
+        verified = {"sslmode": "verify-ca", "sslrootcert": f"{TLS_DIRECTORY}/ca.crt"} if self.tls else {}
         initdb = [{"encoding": "UTF8"}, {"locale": "C.UTF-8"}, "data-checksums", {"auth": "scram-sha-256"}]
         content = {
             "scope": self.name,
@@ -203,8 +216,8 @@ REVOKE ALL ON DATABASE "{self.database}" FROM PUBLIC;
             "postgresql": {
                 "authentication": {
                     "superuser": {"username": SUPERUSER},
-                    "replication": {"username": REPLICATION},
-                    "rewind": {"username": _REWIND},
+                    "replication": {"username": REPLICATION, **verified},
+                    "rewind": {"username": _REWIND, **verified},
                 },
                 "remove_data_directory_on_rewind_failure": True,
                 "remove_data_directory_on_diverged_timelines": True,

