@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from konverge import Context, Key
 from konverge.k8s.apps.v1 import StatefulSet
@@ -14,28 +14,33 @@ from konverge_operators.database.names import read_only_service, read_write_serv
 __all__ = ["ForeignFields"]
 
 _SHOWN: Final = 5
+_Versions: TypeAlias = list[tuple[str, int | str | None]]
 
 
 class ForeignFields:
     """Sets the condition of databases. It reads the children again only after one of them has changed."""
 
     def __init__(self) -> None:
-        self._versions: dict[Key, list[tuple[str, int | str | None]]] = {}
+        self._found: dict[Key, tuple[_Versions, list[str]]] = {}
 
     async def report(self, database: Database, ctx: Context) -> None:
         """Set the condition ForeignFields: what other managers have added to the specs of the children."""
-        children = await _children(database, ctx)
-        versions = [(one.uid, one.metadata.generation or one.metadata.resource_version) for one in children]
-        if self._versions.get(database.key) == versions:
-            return
-        found = [line for child in children for line in await _foreign_fields(child, ctx)]
+        found = await self._find(database, ctx)
         hidden = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         reason = "ForeignFields" if found else "NoForeignFields"
         ctx.condition(database, "ForeignFields", bool(found), reason=reason, message=", ".join(found[:_SHOWN]) + hidden)
-        self._versions[database.key] = versions
 
     def forget(self, key: Key) -> None:
-        self._versions.pop(key, None)
+        self._found.pop(key, None)
+
+    async def _find(self, database: Database, ctx: Context) -> list[str]:
+        children = await _children(database, ctx)
+        versions = [(one.uid, one.metadata.generation or one.metadata.resource_version) for one in children]
+        before, found = self._found.get(database.key, (None, []))
+        if before != versions:
+            found = [line for child in children for line in await _foreign_fields(child, ctx)]
+            self._found[database.key] = versions, found
+        return found
 
 
 async def _children(database: Database, ctx: Context) -> Sequence[StatefulSet | Service]:
