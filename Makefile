@@ -12,7 +12,7 @@ BENCH_STAMP := $(BENCH_VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types pyright vocabulary fast framework wheels contract cluster processes matrix dist \
-	control-plane generate golden fuzz faults campaigns interop engines bench-objects bench-client bench-transport bench-controlplane bench-cluster \
+	control-plane generate golden fuzz faults campaigns interop engines bench bench-smoke bench-scale bench-objects bench-client bench-transport bench-controlplane bench-cluster \
 	bench-builtins bench-authorization bench-peers bench-cache bench-cache-events bench-controller bench-process-nodes bench-trace bench-webapp pins clean
 
 help: ## list the commands
@@ -135,6 +135,16 @@ campaigns: $(STAMP) ## the generated cases of which make test runs a part, all o
 
 engines: $(STAMP) ## real databases and Redis clusters on process nodes under faults, their figures printed (Linux)
 	$(BIN)/pytest -m engines -s tests/engines
+
+# Each benchmark writes bench/results/<name>.md and .json; report.py makes docs/benchmarks.md of the JSON files.
+bench: bench-controller bench-client bench-transport bench-cache bench-cache-events bench-scale ## all benchmarks with peers, then docs/benchmarks.md (two hours on a quiet machine)
+	$(BIN)/python bench/report.py
+
+bench-smoke: $(STAMP) ## the benchmarks in small, without peers: whether they run (make test does so too)
+	$(BIN)/pytest -m control_plane tests/test_benchmarks.py
+
+bench-scale: $(BENCH_STAMP) ## the cache with 10,000, 100,000 and a million pods, then 1,000 changes a second
+	$(BENCH) bench/bench_scale.py
 
 bench-objects: $(BENCH_STAMP) ## objects against json, orjson, lightkube, kubernetes_asyncio, pydantic
 	$(BENCH) bench/bench_objects.py

@@ -27,7 +27,7 @@ from typing import Any
 
 from etcd_copies import copy_stored
 from load import load
-from measurement import Measurement, measure_rounds, save_result, verdict
+from measurement import Measurement, Result, measure_rounds
 
 from konverge.testing import ControlPlane
 
@@ -132,54 +132,57 @@ def table(title: str, metrics: Metrics) -> str:
     return "\n".join(rows) + "\n"
 
 
-def verdicts(what: str, metrics: Metrics) -> list[str]:
-    """Return a line for each target."""
+def add_targets(result: Result, what: str, metrics: Metrics) -> None:
+    """Add the targets of one collection."""
 
-    def against(column: str, peer: str, limit: float, ours: str = "konverge") -> str:
-        if peer not in metrics or ours not in metrics:
-            return ""
-        ratio = metrics[ours][column].median / metrics[peer][column].median
-        claim = f"{what}: {column} of {ours} at most {limit}x {peer} ({ratio:.2f}x)"
-        return verdict(claim, ratio <= limit)
+    def against(column: str, peer: str, limit: float, ours: str = "konverge") -> None:
+        if peer in metrics and ours in metrics:
+            ratio = metrics[ours][column].median / metrics[peer][column].median
+            result.target(f"{what}: {column} of {ours} at most {limit}x {peer} ({ratio:.2f}x)", ratio <= limit)
 
-    lines = [
-        against("cpu", "client-go, typed", 0.6),
-        against("peak", "client-go, typed", 0.7),
-        *(against("held", f"client-go, typed{more}", 0.5) for more in ("", ", stripped")),
-        *(against("held", f"client-go, typed{more}", 0.15, "konverge, compressed") for more in ("", ", stripped")),
-        against("cpu", "kopf", 0.1),
-        against("peak", "kopf", 0.4),
-        against("settled", "kopf", 0.4),
-    ]
-    return [line for line in lines if line]
+    against("cpu", "client-go, typed", 0.6)
+    against("peak", "client-go, typed", 0.7)
+    for more in ("", ", stripped"):
+        against("held", f"client-go, typed{more}", 0.5)
+        against("held", f"client-go, typed{more}", 0.15, "konverge, compressed")
+    against("cpu", "kopf", 0.1)
+    against("peak", "kopf", 0.4)
+    against("settled", "kopf", 0.4)
 
 
-def growth(what: str, small: Metrics, large: Metrics, times: float) -> list[str]:
-    """Return lines that say whether the cost of konverge grows at most linearly with the number of objects."""
-    lines = []
+def add_growth(result: Result, what: str, small: Metrics, large: Metrics, times: float) -> None:
+    """Add whether the cost of konverge grows at most linearly with the number of objects."""
     for name in ("konverge", "konverge, compressed"):
         if name in small:
             cpu, held = (large[name][one].median / small[name][one].median for one in ("cpu", "held"))
             claim = f"{what}: cpu of {name} grows linearly within 15% ({cpu / times:.2f} of linear)"
-            lines.append(verdict(claim, cpu / times <= 1.15))
-            lines.append(verdict(f"{what}: held of {name} per object grows at most 15% ({held:.2f}x)", held <= 1.15))
-    return lines
+            result.target(claim, cpu / times <= 1.15)
+            result.target(f"{what}: held of {name} per object grows at most 15% ({held:.2f}x)", held <= 1.15)
 
 
 def main(args: argparse.Namespace) -> None:
     counts = [args.count, args.count * 5] if args.large else [args.count]
-    head = f"Median of {args.rounds} shuffled rounds (above 10,000 objects {', '.join(SLOW)} runs once).\n\n"
-    text, lines = "", []
+    result = Result(
+        args.result, f"Median of {args.rounds} shuffled rounds (above 10,000 objects {', '.join(SLOW)} runs once)."
+    )
     for what in args.kinds:
         with ExitStack() as planes:
             trials = [Trial(planes.enter_context(ControlPlane()), what, count, args.contenders) for count in counts]
             measure(trials, args.rounds)
         for trial in trials:
-            text += table(f"{trial.count:,} {what}", trial.metrics()) + "\n"
-            lines += verdicts(f"{trial.count:,} {what}", trial.metrics())
+            title, metrics = f"{trial.count:,} {what}", trial.metrics()
+            result.text(table(title, metrics))
+            for column in ("cpu", "held"):
+                name, unit, _ = COLUMNS[column]
+                scaled = {
+                    one: Measurement(one, [value * unit for value in columns[column].rounds])
+                    for one, columns in metrics.items()
+                }
+                result.compare(f"{title}: {name}", name, scaled, against=next(iter(scaled)))
+            add_targets(result, title, metrics)
         if args.large:
-            lines += growth(what, trials[0].metrics(), trials[1].metrics(), counts[1] / counts[0])
-        save_result(args.result, head + text + "\n".join(lines) + "\n")
+            add_growth(result, what, trials[0].metrics(), trials[1].metrics(), counts[1] / counts[0])
+        result.save()
 
 
 def arguments() -> argparse.Namespace:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from measurement import save_result, verdict
+from measurement import Result
 from process_stats import cpu_seconds, memory
 from replay_server import SENT
 
@@ -105,10 +105,10 @@ async def observe(port: int, seconds: float, last: Callable[[], tuple[int, int]]
         return observer, sent
 
 
-def report(observer: Observer, sent: int, rate: int) -> str:
+def report(observer: Observer, sent: int, rate: int) -> Result:
     windows = observer.windows
-    rows = [f"{rate:,} changes a second of pods of 4.5 kB, {sent:,} in all.", ""]
-    rows += ["| until s | changes | lag ms, median | lag ms, worst | cpu | RSS MB |", "|--:|--:|--:|--:|--:|--:|"]
+    result = Result("cache-events", f"{rate:,} changes a second of pods of 4.8 kB, {sent:,} in all.")
+    rows = ["| until s | changes | lag ms, median | lag ms, worst | cpu | RSS MB |", "|--:|--:|--:|--:|--:|--:|"]
     for number, window in enumerate(windows, 1):
         rows.append(
             f"| {number * WINDOW:.0f} | {window.events:,} | {window.median * 1e3:.1f} | {window.worst * 1e3:.0f} "
@@ -118,16 +118,14 @@ def report(observer: Observer, sent: int, rate: int) -> str:
     early, late = windows[1:half], windows[half:]
     lag = statistics.median(one.median for one in late) / statistics.median(one.median for one in early)
     growth = max(one.rss for one in late) - max(one.rss for one in early)
-    rows += [
-        "",
-        verdict(
-            f"every change was delivered ({observer.delivered:,} of {sent:,}, {observer.gaps} gaps)",
-            observer.delivered == sent,
-        ),
-        verdict(f"lag does not grow ({lag:.2f}x in the second half)", lag <= 1.5 or late[-1].median < 0.05),
-        verdict(f"memory does not grow ({growth / 1e6:+.1f} MB in the second half)", growth < 3e6),
-    ]
-    return "\n".join(rows) + "\n"
+    result.text("\n".join(rows) + "\n")
+    result.target(
+        f"every change was delivered ({observer.delivered:,} of {sent:,}, {observer.gaps} gaps)",
+        observer.delivered == sent,
+    )
+    result.target(f"lag does not grow ({lag:.2f}x in the second half)", lag <= 1.5 or late[-1].median < 0.05)
+    result.target(f"memory does not grow ({growth / 1e6:+.1f} MB in the second half)", growth < 3e6)
+    return result
 
 
 def main(rate: int, seconds: float) -> None:
@@ -139,7 +137,7 @@ def main(rate: int, seconds: float) -> None:
             return int(sent), int(version)
 
         observer, sent = asyncio.run(observe(port, seconds, last))
-    save_result("cache-events", report(observer, sent, rate))
+    report(observer, sent, rate).save()
 
 
 if __name__ == "__main__":

@@ -18,9 +18,10 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-from measurement import Measurement, measure_rounds, save_result, table, verdict
+from measurement import Measurement, Result, measure_rounds
 
 GETS = 3_000
 WARM_UP = 200
@@ -72,7 +73,7 @@ class _Minimal(asyncio.Protocol):
             self.done.set_result(int(match[1]))
 
 
-async def protocol(port: int, ca: str) -> float:
+async def protocol(port: int, ca: str, gets: int) -> float:
     context = ssl.create_default_context(cafile=ca)
     loop = asyncio.get_running_loop()
     _, connection = await loop.create_connection(_Minimal, "127.0.0.1", port, ssl=context)
@@ -84,12 +85,12 @@ async def protocol(port: int, ca: str) -> float:
         connection.transport.write(request)
         return await connection.done
 
-    used = await cpu_of(get)
+    used = await cpu_of(get, gets)
     connection.transport.abort()
     return used
 
 
-async def aiohttp(port: int, ca: str) -> float:
+async def aiohttp(port: int, ca: str, gets: int) -> float:
     import aiohttp as library
 
     context = ssl.create_default_context(cafile=ca)
@@ -99,10 +100,10 @@ async def aiohttp(port: int, ca: str) -> float:
             async with session.get(f"https://127.0.0.1:{port}{PATH}") as response:
                 return len(await response.read())
 
-        return await cpu_of(get)
+        return await cpu_of(get, gets)
 
 
-async def konverge(port: int, ca: str, *, engine: str = "http1") -> float:
+async def konverge(port: int, ca: str, gets: int, *, engine: str = "http1") -> float:
     from konverge.client.access.config import ClientConfig
     from konverge.client.access.tls import Tls
     from konverge.client.aiohttp_transport import AiohttpTransport
@@ -118,24 +119,24 @@ async def konverge(port: int, ca: str, *, engine: str = "http1") -> float:
             async with await transport.send(request) as response:
                 return len(await response.read())
 
-        return await cpu_of(get)
+        return await cpu_of(get, gets)
 
 
-async def cpu_of(get: Get) -> float:
+async def cpu_of(get: Get, gets: int) -> float:
     """Return the CPU microseconds of one GET."""
     for _ in range(WARM_UP):
         assert await get() == len(BODY)
     begin = time.process_time()
-    for _ in range(GETS):
+    for _ in range(gets):
         await get()
-    return (time.process_time() - begin) / GETS * 1e6
+    return (time.process_time() - begin) / gets * 1e6
 
 
-CONTENDERS: dict[str, Callable[[int, str], Awaitable[float]]] = {
+CONTENDERS: dict[str, Callable[[int, str, int], Awaitable[float]]] = {
     "protocol": protocol,
     "aiohttp": aiohttp,
     "konverge": konverge,
-    "konverge on aiohttp": lambda port, ca: konverge(port, ca, engine="aiohttp"),
+    "konverge on aiohttp": partial(konverge, engine="aiohttp"),
 }
 
 
@@ -155,35 +156,34 @@ def server() -> Iterator[tuple[int, str]]:
                 process.kill()
 
 
-def one_process(name: str, port: int, ca: str) -> float:
-    command = [sys.executable, __file__, "--contender", name, "--port", str(port), "--ca", ca]
+def one_process(name: str, port: int, ca: str, gets: int) -> float:
+    command = [sys.executable, __file__, "--contender", name, "--port", str(port), "--ca", ca, "--gets", str(gets)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     if done.returncode != 0:
         raise SystemExit(f"{name} failed:\n{done.stderr[-3000:]}")
     return float(json.loads(done.stdout))
 
 
-def main(rounds: int) -> None:
+def main(rounds: int, gets: int) -> None:
     with server() as (port, ca):
-        measured = measure_rounds(
-            {name: lambda name=name: one_process(name, port, ca) for name in CONTENDERS},  # type: ignore[misc]
-            rounds=rounds,
-        )
-    report(measured, rounds)
+        contenders = {name: partial(one_process, name, port, ca, gets) for name in CONTENDERS}
+        report(measure_rounds(contenders, rounds), rounds, gets)
 
 
-def report(measured: dict[str, Measurement], rounds: int) -> None:
-    text = f"CPU time of the client process, median of {rounds} shuffled rounds of {GETS:,} GETs over TLS.\n\n"
-    text += table("GET", "us per GET", measured, "aiohttp") + "\n"
-    ratio = measured["konverge"].median / measured["aiohttp"].median
-    save_result(
-        "transport", text + verdict(f"a GET costs at most 0.55x aiohttp's CPU ({ratio:.2f}x)", ratio <= 0.55) + "\n"
+def report(measured: dict[str, Measurement], rounds: int, gets: int) -> None:
+    result = Result(
+        "transport", f"CPU time of the client process, median of {rounds} shuffled rounds of {gets:,} GETs over TLS."
     )
+    result.compare("GET", "us per GET", measured, against="aiohttp")
+    ratio = measured["konverge"].median / measured["aiohttp"].median
+    result.target(f"a GET costs at most 0.55x aiohttp's CPU ({ratio:.2f}x)", ratio <= 0.55)
+    result.save()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--gets", type=int, default=GETS)
     parser.add_argument("--contender", choices=CONTENDERS)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--ca", default="")
@@ -192,6 +192,6 @@ if __name__ == "__main__":
     if args.serve:
         asyncio.run(serve(*args.serve))
     elif args.contender:
-        print(json.dumps(asyncio.run(CONTENDERS[args.contender](args.port, args.ca))))  # type: ignore[arg-type]
+        print(json.dumps(asyncio.run(CONTENDERS[args.contender](args.port, args.ca, args.gets))))  # type: ignore[arg-type]
     else:
-        main(args.rounds)
+        main(args.rounds, args.gets)

@@ -2,21 +2,23 @@
 
 Run it in its own process: `python replay_server.py --objects 2000 --rate 2000 --seconds 60`. It prints its port first.
 It supports streaming lists only; the first watch with `sendInitialEvents` gets all changes. Every frame has an
-annotation with the time at which it was sent.
+annotation with the time at which it was sent. Pods differ as in a cluster, in addresses, node and container ids: a
+hundred pods are on a node.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import hashlib
+import re
 import sys
 import time
-from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
 
 from sample_pod import pod_bytes
 
-__all__ = ["SENT"]
+__all__ = ["PODS_PER_NODE", "SENT"]
 
 SENT = "bench.example.com/sent"
 
@@ -25,6 +27,7 @@ _BOOKMARK = (
     b'{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"%d",'
     b'"annotations":{"k8s.io/initial-events-end":"true"}}}}\n'
 )
+PODS_PER_NODE = 100
 _INTERVAL = 0.01
 """Seconds between two batches of frames."""
 
@@ -34,22 +37,26 @@ class Replay:
 
     def __init__(self, objects: int, rate: int, seconds: float) -> None:
         self.objects, self.rate, self.seconds = objects, rate, seconds
-        template = pod_bytes("NAME").replace(b'"48213"', b'"VERSION"')
-        template = template.replace(b'"annotations":{', b'"annotations":{"%b":"TIME",' % SENT.encode())
-        template = template.replace(b"6f1de6c1d001", b"UID")
-        before, after = template.split(b"NAME", 1)
-        self._pieces = [before, *_split(after, b"UID", b"VERSION", b"TIME")]
+        self._template = _template()
         self._version = 1000
 
     def frame(self, kind: bytes, number: int) -> bytes:
         """Return the next change, of the object with this number."""
         self._version += 1
-        a, b, c, d, e = self._pieces
-        values = (b"pod-%d" % number, b"%012d" % number, b"%d" % self._version, b"%.6f" % time.time())
-        return b'{"type":"%b","object":%b}\n' % (
-            kind,
-            b"".join((a, values[0], b, values[1], c, values[2], d, values[3], e)),
-        )
+        digest = hashlib.blake2b(b"%d" % number)
+        first, second, third = digest.digest()[:3]
+        ids = digest.hexdigest().encode()
+        return self._template % {
+            b"type": kind,
+            b"name": b"pod-%d" % number,
+            b"uid": b"%012d" % number,
+            b"version": b"%d" % self._version,
+            b"time": b"%.6f" % time.time(),
+            b"node": b"%d" % (number // PODS_PER_NODE),
+            b"ip": b"10.%d.%d.%d" % (first, second, third),
+            b"id0": ids[:64],
+            b"id1": ids[64:],
+        }
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Respond to one request, the only one of its connection."""
@@ -75,11 +82,15 @@ class Replay:
         sys.stdout.flush()
 
 
-def _split(text: bytes, *separators: bytes) -> Iterator[bytes]:
-    for separator in separators:
-        before, text = text.split(separator, 1)
-        yield before
-    yield text
+def _template() -> bytes:
+    """Return the frame of a pod with the names of the values that differ."""
+    text = pod_bytes("%(name)b").replace(b'"48213"', b'"%(version)b"').replace(b"6f1de6c1d001", b"%(uid)b")
+    text = text.replace(b'"annotations":{', b'"annotations":{"%b":"%%(time)b",' % SENT.encode())
+    text = text.replace(b"node-17", b"node-%(node)b").replace(b"10.0.0.17", b"10.0.0.%(node)b")
+    text = text.replace(b"10.1.4.23", b"%(ip)b")
+    ids = iter((b"%(id0)b", b"%(id1)b"))
+    text = re.sub(b"(?<=containerd://)[0-9a-f]{64}", lambda _: next(ids), text)
+    return b'{"type":"%(type)b","object":' + text + b"}\n"
 
 
 async def _send(writer: asyncio.StreamWriter, data: bytes) -> None:
