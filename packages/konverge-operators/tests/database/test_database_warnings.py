@@ -15,6 +15,7 @@ from konverge.k8s.networking.v1 import NetworkPolicy
 from konverge.objects import find_condition, from_wire
 from konverge_cluster.testing import TestCluster
 from konverge_operators.database.admission import find_warnings
+from konverge_operators.database.api import Database
 from konverge_operators.database.children import POD_MONITOR, base_objects
 from konverge_operators.database.names import secrets_of
 from konverge_operators.database.postgresql.engine import PostgreSQL
@@ -76,6 +77,16 @@ async def test_fields_that_others_have_set_are_reported_until_they_are_gone(clus
         await other.patch(Service, f"{NAME}-rw", change, namespace="default", patch_type="strategic")
         change = {"spec": {"template": {"spec": {"containers": [{"name": "sidecar", "$patch": "delete"}]}}}}
         await other.patch(StatefulSet, NAME, change, namespace="default", patch_type="strategic")
+        await world.settle()
+        assert foreign(await world.status()) == ""
+
+
+async def test_the_report_of_foreign_fields_is_written_again_when_it_is_lost(cluster: TestCluster) -> None:
+    async with running(cluster) as world:
+        await world.create()
+        await world.client.patch(
+            Database, NAME, {"status": {"conditions": []}}, namespace="default", subresource="status"
+        )
         await world.settle()
         assert foreign(await world.status()) == ""
 
