@@ -13,7 +13,7 @@ BENCH_STAMP := $(BENCH_VENV)/.installed
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types pyright vocabulary fast framework wheels contract cluster processes matrix dist \
 	control-plane generate golden fuzz faults campaigns interop engines bench bench-smoke bench-scale bench-objects bench-client bench-transport bench-controlplane bench-cluster \
-	bench-builtins bench-authorization bench-peers bench-cache bench-cache-events bench-controller bench-process-nodes bench-trace bench-webapp pins clean
+	bench-builtins bench-authorization bench-peers bench-cache bench-cache-events bench-controller bench-process-nodes bench-trace bench-import bench-webapp pins clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -188,6 +188,9 @@ bench-process-nodes: $(STAMP) ## process nodes: time to a ready pod, what 50 idl
 
 bench-trace: $(STAMP) ## the functions and files that one change of an object runs through
 	$(BIN)/python bench/trace_reconcile.py
+
+bench-import: $(STAMP) ## what importing the names of an operator costs
+	$(BIN)/python bench/bench_import.py
 
 bench-webapp: $(STAMP) ## 1,000 WebApps: how soon they are ready, requests for each, memory of the operator
 	$(BIN)/python bench/bench_webapp.py

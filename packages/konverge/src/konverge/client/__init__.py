@@ -14,7 +14,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from konverge.client.access.config import ClientConfig, load_config
+from konverge.client.access.config import ClientConfig
 from konverge.client.access.credentials import StaticCredentials
 from konverge.client.caller import Observer, WriteGuard
 from konverge.client.client import Client, IssuedToken
@@ -31,7 +31,11 @@ from konverge.client.wait import WaitCondition, exists, field_equals, has_condit
 from konverge.client.writes import WriteEvent, WriteListener
 
 if TYPE_CHECKING:
+    from konverge.client.access.loading import load_config
     from konverge.client.transport import HttpTransport
+
+_LAZY = {"HttpTransport": "konverge.client.transport", "load_config": "konverge.client.access.loading"}
+"""What is loaded on first use: the HTTP engine, and what reads kubeconfig files."""
 
 __all__ = [
     "ApiResource",
@@ -66,7 +70,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # The HTTP library is loaded on first use.
-    if name == "HttpTransport":
-        return import_module("konverge.client.transport").HttpTransport
-    raise AttributeError(f"module 'konverge.client' has no attribute {name!r}")
+    if name not in _LAZY:
+        raise AttributeError(f"module 'konverge.client' has no attribute {name!r}")
+    return getattr(import_module(_LAZY[name]), name)

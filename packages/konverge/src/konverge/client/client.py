@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
-from konverge.client.access.config import ClientConfig, load_config
+from konverge.client.access.config import ClientConfig
 from konverge.client.caller import Observer, RequestInfo, WriteGuard
 from konverge.client.reader import ClientOptions
 from konverge.client.retry import RetryMode, RetryPolicy
@@ -72,7 +72,8 @@ class Client(SubresourceClient):
 
         Raises: ConfigError when no cluster is configured.
         """
-        # Imported here, so that only clients that use sockets load the HTTP library.
+        # Imported here, so that only clients that use sockets load the HTTP library and what reads kubeconfig files.
+        from konverge.client.access.loading import load_config
         from konverge.client.engines import new_transport
 
         config = config or load_config()

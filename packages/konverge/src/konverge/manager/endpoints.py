@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from konverge.client import Client
 from konverge.listener import is_loopback
-from konverge.manager.health import Health
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
+    from konverge.manager.health import Health
     from konverge.manager.probes import ProbeServer, ServingCertificate, Why
 
 __all__ = ["Endpoints"]

@@ -17,14 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from konverge.cache import CacheOptions
 from konverge.client import Client, ClientConfig, RetryPolicy
-from konverge.controller import EVENTS, LEASES, Builder, Controller, ControllerStats, Permission
+from konverge.controller import EVENTS, LEASES, Builder, Controller, Permission
 from konverge.errors import LeaseLost
 from konverge.manager.elector import LeaderElection
 from konverge.manager.endpoints import Endpoints
-from konverge.manager.leader_elections import LeaderCallback
 from konverge.manager.options import ManagerOptions
 from konverge.manager.runnables import OpenShared, Runnable, RunnableFunction
-from konverge.manager.running_manager import RunningManager
 from konverge.manager.signals import stop_on_signals
 from konverge.manager.stages import open_stages
 from konverge.manager.webhook_serving import WebhookServing
@@ -35,6 +33,10 @@ from konverge.telemetry import RequestSpans, ensure_logging
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
     from prometheus_client.registry import Collector
+
+    from konverge.controller import ControllerStats
+    from konverge.manager.leader_elections import LeaderCallback
+    from konverge.manager.running_manager import RunningManager
 
 __all__ = ["Manager"]
 
@@ -199,6 +201,8 @@ class Manager:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[RunningManager]:
         """Run while the block runs: for tests, and for programs that do other work too."""
+        from konverge.manager.running_manager import RunningManager  # not needed to declare an operator
+
         if self._running is not None:
             raise RuntimeError("this manager is already running: create another one for a second run")
         options = replace(

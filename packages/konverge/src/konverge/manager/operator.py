@@ -18,12 +18,11 @@ from konverge.manager.webhook_serving import WebhookServing
 from konverge.objects import Key, Unstructured
 from konverge.objects.names import dns_label_errors
 from konverge.schema import CustomResource, crd_for, definition_of
-from konverge.webhooks import AdmissionWebhook, ConversionWebhook, Webhooks
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
-    from konverge.webhooks import Address
+    from konverge.webhooks import Address, AdmissionWebhook, ConversionWebhook
 
 __all__ = ["Operator"]
 
@@ -121,7 +120,7 @@ class Operator:
 
         `installation` names the Service, the Secret and the configurations; it is the operator's name by default.
         """
-        from konverge.webhooks import Address, BundleTarget, configurations_for
+        from konverge.webhooks import Address, BundleTarget, Webhooks, configurations_for
 
         name = installation or self.name
         address = Address(service=f"{name}-webhooks", namespace=namespace)
@@ -149,7 +148,7 @@ class Operator:
         return tuple(sorted({*needed, *EVENTS, *LEASES}))
 
     def _crd(self, versions: tuple[type[CustomResource[Any, Any]], ...], address: Address | None) -> Unstructured:
-        from konverge.webhooks import conversion_for
+        from konverge.webhooks import ConversionWebhook, conversion_for
 
         converting = [hook for hook in self.webhooks if isinstance(hook, ConversionWebhook) and hook.hub in versions]
         if not converting:

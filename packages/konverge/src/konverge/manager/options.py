@@ -10,7 +10,6 @@ from konverge.cache import CacheOptions
 from konverge.client import Client, ClientConfig, RetryPolicy
 from konverge.manager.elector import LeaderElection
 from konverge.manager.endpoints import Endpoints
-from konverge.manager.leader_elections import LeaderCallback
 from konverge.manager.runnables import OpenShared, Runnable
 from konverge.manager.webhook_serving import WebhookServing
 from konverge.objects import Kind
@@ -19,6 +18,8 @@ from konverge.telemetry import RequestRecord
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
+
+    from konverge.manager.leader_elections import LeaderCallback
 
 __all__ = ["ManagerOptions"]
 

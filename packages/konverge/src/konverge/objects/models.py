@@ -10,7 +10,6 @@ A model is a msgspec struct with the conventions of Kubernetes, which the metacl
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, TypeVar, dataclass_transform
 
@@ -134,6 +133,8 @@ def _no_such_field(cls: Any, name: str) -> str:
     by_wire_name = attributes(cls)
     suggestion = by_wire_name.get(name)
     if suggestion is None:
+        import difflib  # only needed for this error
+
         close = difflib.get_close_matches(name, [*by_wire_name.values(), *by_wire_name], n=1)
         suggestion = by_wire_name.get(close[0], close[0]) if close else None
     hint = f"; did you mean {suggestion!r}?" if suggestion else ""

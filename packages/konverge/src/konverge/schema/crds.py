@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
 from konverge.objects.codec import to_wire
 from konverge.objects.resources import AnyObject, Unstructured
 from konverge.schema.custom_resource import CustomResource, definition_of, root_schema
@@ -84,21 +82,9 @@ def to_yaml(*objects: AnyObject) -> str:
     The fields of a CRD are in the order in which the classes declare them.
     """
     documents = [dict(obj) if isinstance(obj, Unstructured) else to_wire(obj) for obj in objects]
-    return str(yaml.dump_all(documents, Dumper=_YamlWriter, sort_keys=False, allow_unicode=True, width=120))
+    from konverge.schema.yaml_documents import dump_documents  # YAML costs more than the rest of this package
 
-
-class _YamlWriter(yaml.SafeDumper):
-    """Writes no aliases, and multi-line strings as blocks."""
-
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
-        return True
-
-
-def _represent_str(writer: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return writer.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-
-_YamlWriter.add_representer(str, _represent_str)
+    return dump_documents(documents)
 
 
 def _stored(definitions: list[Definition]) -> Definition:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Mapping
 from dataclasses import fields as dataclass_fields
@@ -169,6 +168,8 @@ def _parameters(namespace: Mapping[str, Any]) -> tuple[Any, Any]:
 
 def _definition(name: str, keywords: dict[str, Any], status: Any) -> Definition:
     for unknown in keywords.keys() - set(_KEYWORDS):
+        import difflib  # only needed for this error
+
         close = difflib.get_close_matches(unknown, _KEYWORDS, n=1)
         hint = f"did you mean {close[0]}?" if close else f"use {', '.join(_KEYWORDS)}"
         raise TypeError(f"a custom resource has no keyword {unknown!r} ({hint})")

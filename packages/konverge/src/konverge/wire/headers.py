@@ -9,7 +9,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from email.utils import parsedate_to_datetime
 
 __all__ = ["retry_after", "warning_texts"]
 
@@ -48,6 +47,8 @@ def _texts(value: str) -> Iterable[str]:
 
 
 def _date(value: str) -> datetime | None:
+    from email.utils import parsedate_to_datetime  # rarely needed
+
     try:
         date = parsedate_to_datetime(value)
     except (ValueError, TypeError, IndexError, OverflowError):

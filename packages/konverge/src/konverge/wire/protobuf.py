@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
-from importlib.resources import files
 from typing import Any, Final
 
 import msgspec
@@ -326,6 +325,8 @@ _READERS: Final[dict[str, Reader]] = {
 
 @cache
 def _table() -> Any:
+    from importlib.resources import files  # protobuf is rarely used
+
     packed = files("konverge.wire").joinpath("protobuf_types.json.gz").read_bytes()
     return msgspec.json.decode(gzip.decompress(packed))
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from konverge.client.access.config import ClientConfig, load_config
+from konverge.client import ClientConfig, load_config
 from konverge.client.access.credentials import Identity, StaticCredentials
 from konverge.client.impersonation import Impersonation
 from konverge.errors import ConfigError

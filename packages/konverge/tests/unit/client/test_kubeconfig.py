@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from konverge.client.access.config import ClientConfig, load_config
+from konverge.client import ClientConfig, load_config
 from konverge.client.access.documents import parse_document
 from konverge.client.access.kubeconfig import read_kubeconfig
 from konverge.client.access.locations import Location

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
+from konverge.client import ClientConfig, load_config
 from konverge.client.access.addresses import check_server
-from konverge.client.access.config import ClientConfig, load_config
 from konverge.client.access.credentials import basic
 from konverge.client.access.locations import Location
 from konverge.errors import ConfigError, ControlPlaneError

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from konverge.client.access.config import ClientConfig, load_config
+from konverge.client import ClientConfig, load_config
 from konverge.client.access.documents import parse_document
 from konverge.client.access.kubeconfig import FILE_LIMIT, read_kubeconfig
 from konverge.client.access.locations import Location

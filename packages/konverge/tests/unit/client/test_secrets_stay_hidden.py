@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from konverge.client.access.config import ClientConfig, load_config
+from konverge.client import ClientConfig, load_config
 from konverge.client.access.credentials import Identity, StaticCredentials, basic
 from konverge.client.access.kubeconfig import read_kubeconfig
 from konverge.client.access.tls import CertificatePair, Tls

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import ssl
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -148,6 +147,8 @@ def _memory_file(content: bytes) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _disk_file(content: bytes) -> Iterator[str]:
+    import tempfile  # only needed for a certificate in memory
+
     with tempfile.NamedTemporaryFile(prefix="konverge-", suffix=".pem") as file:
         file.write(content)
         file.flush()
