@@ -52,6 +52,7 @@ _JSON = {"accept": "application/json"}
 _PAGE = 500
 _POD = Kind("", "v1", "Pod", "pods")
 _WATCH_RETRY_DELAY = 1.0
+_UNKNOWN = object()
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,8 @@ class Reader:
 
     def using(self, **options: Any) -> Self:
         """Return a client with other options on the same connections: `client.using(dry_run=True)`."""
+        if all(getattr(self.options, name, _UNKNOWN) == value for name, value in options.items()):
+            return self
         clone = copy.copy(self)
         clone.options = replace(self.options, **options)
         return clone

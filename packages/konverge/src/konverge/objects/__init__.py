@@ -10,7 +10,7 @@ from konverge.objects.conditions import (
     set_condition,
 )
 from konverge.objects.durations import Duration
-from konverge.objects.edits import difference, full_object, merge_patch
+from konverge.objects.edits import difference, full_object, full_object_bytes, is_changed, merge_patch
 from konverge.objects.fields import FieldSelector
 from konverge.objects.int_or_string import IntOrString, scaled
 from konverge.objects.keys import Key
@@ -58,6 +58,8 @@ __all__ = [
     "find_condition",
     "from_wire",
     "full_object",
+    "full_object_bytes",
+    "is_changed",
     "is_ready",
     "is_true",
     "kind_of",

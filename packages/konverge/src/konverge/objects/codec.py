@@ -111,7 +111,12 @@ def to_wire(value: AnyObject) -> dict[str, Any]: ...
 def to_wire(value: Any) -> Any: ...
 def to_wire(value: Any) -> Any:
     """Return a model or object as plain JSON values with wire names; equal ones have equal values, even with sets."""
-    return _plain.decode(_without_empty_status(value, _deterministic_encoder.encode(value)))
+    return _plain.decode(encode_in_order(value))
+
+
+def encode_in_order(value: Any) -> bytes:
+    """Encode a model or object as JSON bytes; equal ones have equal bytes, even with sets."""
+    return _without_empty_status(value, _deterministic_encoder.encode(value))
 
 
 def from_wire(type_: type[T], value: Any) -> T:

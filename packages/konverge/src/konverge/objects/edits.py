@@ -3,7 +3,9 @@
 A decoded object keeps its source bytes. From the source, the source as the class decodes it (*before*) and the present
 state of the object (*after*) follow:
 
-- `full_object(obj)`: the complete object to write, which is the source with the edits;
+- `full_object(obj)`: the complete object to write, which is the source with the edits; `full_object_bytes(obj)` is its
+  JSON;
+- `is_changed(obj)`: whether there are edits;
 - `difference(obj)`: the edits alone, as a JSON merge patch (RFC 7386); empty when there are none.
 
 Rules:
@@ -20,13 +22,24 @@ from typing import Any
 
 import msgspec
 
-from konverge.objects.codec import decode, to_wire
+from konverge.objects.codec import decode, encode_in_order, to_wire
 from konverge.objects.resources import AnyObject, Resource, Unstructured
 
-__all__ = ["difference", "full_object", "merge_patch"]
+__all__ = ["difference", "full_object", "full_object_bytes", "is_changed", "merge_patch"]
 
 _plain = msgspec.json.Decoder()
 _ABSENT = object()
+
+
+def is_changed(obj: Resource) -> bool:
+    """Report whether an object differs from its source, or was not decoded. It costs much less than `difference`."""
+    source = obj.source
+    return source is None or encode_in_order(obj) != encode_in_order(decode(type(obj), source))
+
+
+def full_object_bytes(obj: AnyObject) -> bytes:
+    """Return the JSON of `full_object`; equal objects have equal bytes."""
+    return encode_in_order(obj if isinstance(obj, Unstructured) or obj.source is None else full_object(obj))
 
 
 def full_object(obj: AnyObject) -> dict[str, Any]:

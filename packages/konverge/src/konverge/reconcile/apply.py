@@ -24,12 +24,12 @@ from konverge.cache import Cache, Entry
 from konverge.client import Client
 from konverge.client.targets import Target, resolve_key, resolve_object_target
 from konverge.errors import AlreadyOwned, ApiError, ApplyConflict, Conflict, Forbidden, Invalid, NotFound
-from konverge.objects import AnyObject, Key, Kind, Resource, Unstructured, encode, full_object
+from konverge.objects import AnyObject, Key, Kind, OwnerReference, Resource, Unstructured, encode, full_object_bytes
 from konverge.reconcile.applied import AppliedObjects
 from konverge.reconcile.declared import DeclaredKinds
 from konverge.reconcile.foreign_fields import ForeignField, foreign_fields
 from konverge.reconcile.hand_over import part_to_hand_over
-from konverge.reconcile.last_applied import AppliedState, LastApplied, hash_json, hash_without_status
+from konverge.reconcile.last_applied import AppliedState, LastApplied, hash_bytes, hash_json, hash_without_status
 from konverge.reconcile.owned_fields import (
     compare,
     fields_of,
@@ -56,15 +56,23 @@ _MAX_UNCACHED = 10_000
 class _Desired(Generic[R]):
     """The desired state of one object, ready to be sent, and its hash."""
 
-    __slots__ = ("document", "hash", "key", "kind", "obj", "target")
+    __slots__ = ("_data", "_document", "hash", "key", "kind", "obj", "target")
 
     def __init__(self, obj: R, target: Target[R]) -> None:
         self.obj = obj
         self.target = target
         self.kind: Kind = target.kind
         self.key = obj.key
-        self.document = full_object(obj)
-        self.hash = hash_json(self.document)
+        self._data = full_object_bytes(obj)
+        self._document: dict[str, Any] | None = None
+        self.hash = hash_bytes(self._data)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The desired state as JSON values; only a comparison of fields needs them."""
+        if self._document is None:
+            self._document = _decode(self._data)
+        return self._document
 
 
 class Applier:
@@ -130,13 +138,12 @@ class Applier:
             # The owner is alive, so a change of the object in between does no harm.
             precondition = CREATE_ONLY if live is None else Precondition(live.uid)
             sent = await self._write(prepared, live, precondition, owner=owner, force=force, recreate=recreate)
-        before = None if live is None else live.json
         if sent is None:
             assert live is not None
-            applied.finish(ready, before, None)
+            applied.finish(ready, None, None)
             return live.read(target.type)
         document = _decode(_bytes_of(sent))
-        applied.finish(ready, before, document)
+        applied.finish(ready, None if live is None else live.json, document)
         if not self._client.options.dry_run:
             self._record_result(prepared, sent, document)
         return sent
@@ -213,14 +220,15 @@ class Applier:
         recreate: Recreate,
     ) -> R | None:
         """Send the apply, unless the object matches; return the response."""
+        references = _other_owners(live, owner)
         if live is None:
             self._last_applied.forget(desired.kind, desired.key)
-        elif owner is not None and (controller := other_controller(live.owner_references(), owner)) is not None:
+        elif owner is not None and (controller := other_controller(references, owner)) is not None:
             raise AlreadyOwned(
                 f"apply {desired.kind.kind} {desired.key}: its controller is {controller.kind} {controller.name}, so"
                 f" {owner.kind} {owner.name} cannot own it (use other names for its children)"
             )
-        elif owner is not None and has_owner_of_same_name(live.owner_references(), owner):
+        elif owner is not None and has_owner_of_same_name(references, owner):
             # Of two owners with one name the newer may be the other one: the caches of two kinds are not equally old.
             error = Conflict("", verb="apply", kind=desired.kind.kind, key=str(desired.key))
             await check_owner(self._client, self._cache, owner, error)
@@ -306,6 +314,13 @@ class Applier:
         if lister is None:
             return len(self._last_applied) > _MAX_UNCACHED
         return lister.synced and lister.entry(key) is None
+
+
+def _other_owners(live: Entry | None, owner: AnyObject | None) -> list[OwnerReference]:
+    """Return the owner references of a live object; none if its only owner is `owner`, as nearly always."""
+    if live is None or owner is None or live.owners == (owner.uid,):
+        return []
+    return live.owner_references()
 
 
 def _readable(target: Target[Any]) -> Any:

@@ -18,7 +18,7 @@ import msgspec
 
 from konverge.objects import Key, Kind
 
-__all__ = ["AppliedState", "LastApplied", "hash_json", "hash_without_status"]
+__all__ = ["AppliedState", "LastApplied", "hash_bytes", "hash_json", "hash_without_status"]
 
 _CHECKS = 2
 """How many old states a new one checks: with two, states are dropped faster than new ones arrive."""
@@ -29,7 +29,12 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 def hash_json(value: Any) -> bytes:
     """Return a short hash of JSON values; equal values have equal hashes."""
-    return blake2b(_encode(value), digest_size=16).digest()
+    return hash_bytes(_encode(value))
+
+
+def hash_bytes(data: bytes) -> bytes:
+    """Return a short hash of bytes."""
+    return blake2b(data, digest_size=16).digest()
 
 
 def hash_without_status(document: bytes) -> bytes:

@@ -20,7 +20,7 @@ import msgspec
 from konverge.cache import Cache
 from konverge.client import Client
 from konverge.client.targets import Target, resolve_object_target
-from konverge.objects import AnyObject, Resource, Unstructured, full_object, merge_patch
+from konverge.objects import AnyObject, Resource, Unstructured, full_object, is_changed, merge_patch
 from konverge.reconcile.changed_fields import changed_fields
 
 __all__ = ["update_status"]
@@ -44,6 +44,8 @@ async def update_status(client: Client, obj: R, *, cache: Cache | None = None) -
         raise ValueError(
             f"update status of {obj.kind} {obj.key}: it was not read from the server (edit an object that was read)"
         )
+    if isinstance(obj, Resource) and not is_changed(obj):
+        return obj
     target: Target[R] = await resolve_object_target(obj, client.discovery)
     original, edited = await _original(client, obj, target, cache), full_object(obj)
     if Unstructured(original).resource_version == obj.resource_version:

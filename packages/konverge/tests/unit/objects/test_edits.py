@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from konverge.objects.codec import decode
-from konverge.objects.edits import difference, full_object, merge_patch
+from konverge.objects.edits import difference, full_object, full_object_bytes, is_changed, merge_patch
 from konverge.objects.kinds import Kind
 from konverge.objects.metadata import ObjectMeta
 from konverge.objects.models import Model, field
@@ -63,6 +63,7 @@ def test_an_object_without_edits_is_written_unchanged() -> None:
 def test_fields_the_class_does_not_know_survive_an_edit_beside_them() -> None:
     thing = rack({"metadata": {"name": "a", "later": 1}, "spec": {"height": 2, "width": 3}, "extra": 1})
     thing.spec.height = 4
+    assert is_changed(thing)
     assert difference(thing) == {"spec": {"height": 4}}
     assert full_object(thing) == {"metadata": {"name": "a", "later": 1}, "spec": {"height": 4, "width": 3}, "extra": 1}
 
@@ -107,12 +108,15 @@ def test_the_order_of_a_set_is_no_difference() -> None:
     thing = rack({"spec": {"tags": ["z", "a", "m"]}})
     thing.spec.tags = {"m", "z", "a"}
     assert difference(thing) == {}
+    assert not is_changed(thing)
 
 
 def test_an_object_that_was_not_decoded_has_no_difference() -> None:
     with pytest.raises(ValueError, match="Rack a was not read from the server"):
         difference(Rack(metadata=ObjectMeta(name="a")))
     assert full_object(Unstructured(kind="X")) == {"kind": "X"}
+    assert full_object_bytes(Unstructured(kind="X")) == b'{"kind":"X"}'
+    assert is_changed(Rack(metadata=ObjectMeta(name="a")))
 
 
 scalars = st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-2, 2) | st.text(max_size=3)
@@ -129,6 +133,8 @@ slots = st.lists(
 @given(st.fixed_dictionaries({"spec": st.fixed_dictionaries({"slots": slots}, optional={"w": values})}))
 def test_every_object_without_edits_is_written_unchanged(wire: dict[str, Any]) -> None:
     assert full_object(rack(wire)) == wire
+    assert json.loads(full_object_bytes(rack(wire))) == wire
+    assert not is_changed(rack(wire))
 
 
 @given(slots, slots)
@@ -136,6 +142,9 @@ def test_the_class_reads_back_what_was_edited(old: list[Any], new: list[Any]) ->
     thing = rack({"spec": {"slots": old, "w": 1}})
     thing.spec.slots = rack({"spec": {"slots": new}}).spec.slots
     written = full_object(thing)
+    assert is_changed(thing) or not difference(thing)
+    assert is_changed(thing) or written["spec"]["slots"] == old
+    assert json.loads(full_object_bytes(thing)) == written
     assert rack(written).spec == thing.spec
     assert written["spec"]["w"] == 1
 
