@@ -17,19 +17,26 @@ from konverge.objects import AnyObject, ObjectMeta, from_wire
 from konverge_cluster.testing import TestCluster
 from konverge_cluster.volumes.provisioner import SIMULATED
 from konverge_operators.database.api import Database, DatabaseStatus
+from konverge_operators.database.backups.api import BackupSpec, DatabaseBackup
 from konverge_operators.database.memory import InMemoryEngine
 from konverge_operators.database.operator import new_operator
 from konverge_operators.database.reconciler import DatabaseReconciler
 
-__all__ = ["NAME", "World", "check_rules", "database", "running", "storage_class"]
+__all__ = ["NAME", "World", "backup_of", "check_rules", "database", "running", "storage_class"]
 
 NAME = "orders"
 
 
-def database(**spec: Any) -> Database:
+def database(name: Any = NAME, **spec: Any) -> Database:
     """Return a database of version 18 in the namespace default; `spec` has wire names."""
-    document = {"metadata": {"name": NAME, "namespace": "default"}, "spec": {"version": "18", **spec}}
+    document = {"metadata": {"name": name, "namespace": "default"}, "spec": {"version": "18", **spec}}
     return from_wire(Database, {"apiVersion": "example.com/v1", "kind": "Database", **document})
+
+
+def backup_of(database: str, name: str = "first", *, retain: bool = False) -> DatabaseBackup:
+    """Return a backup in the namespace default."""
+    metadata = ObjectMeta(name=name, namespace="default")
+    return DatabaseBackup(metadata=metadata, spec=BackupSpec(database=database, retain=retain))
 
 
 def storage_class() -> StorageClass:
@@ -52,7 +59,11 @@ async def check_rules(client: Client, namespace: str) -> None:
         await create(synchronous="strict")
     with pytest.raises(Invalid, match="the size must be above 0"):
         await create(storageSize="0")
-    await create(suspend=True, storageSize="1Gi", version="17.2")
+    with pytest.raises(Invalid, match="set either claim or s3"):
+        await create(backup={"enabled": True, "destination": {}})
+    with pytest.raises(Invalid, match="set either fromBackup or fromDestination"):
+        await create(recovery={"targetTime": "2026-11-16T10:00:00Z"})
+    await create(suspend=True, storageSize="1Gi", version="17.2", recovery={"fromBackup": "first"})
     changes: list[tuple[dict[str, Any], str]] = [
         ({"storageSize": "500Mi"}, "the storage cannot become smaller"),
         ({"version": "17.1"}, "the version cannot be lowered"),
@@ -60,6 +71,8 @@ async def check_rules(client: Client, namespace: str) -> None:
         ({"owner": "other"}, "the value cannot be changed"),
         ({"database": "other"}, "the value cannot be changed"),
         ({"storageClassName": None}, "storageClassName cannot be changed"),
+        ({"recovery": {"fromBackup": "other"}}, "the value cannot be changed"),
+        ({"recovery": None}, "recovery can be set at the creation only"),
     ]
     for change, message in changes:
         with pytest.raises(Invalid, match=message):

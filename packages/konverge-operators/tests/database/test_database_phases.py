@@ -20,6 +20,7 @@ from konverge_operators.database.steps import Replace, SwitchOver, Wait, next_st
 
 NOW = now()
 HOUR = timedelta(hours=1)
+ERRORS = ({"expansion_error": "x"}, {"recovery_error": "x"})
 
 
 def pod(ordinal: int, *, ready: bool = True, revision: str = "new", since: timedelta = HOUR) -> Pod:
@@ -54,6 +55,7 @@ def objects() -> Iterator[Database]:
         found.status.last_ready = LastReady(replicas=ready, revision="new" if replicas == 1 else "old")
         found.status.primary_lost_at = NOW - lost if lost is not None else None
         yield found
+    yield database(recovery={"fromBackup": "first"})
     terminating = database()
     terminating.metadata.deletion_timestamp = NOW
     yield terminating
@@ -65,7 +67,7 @@ def all_facts(found: Database) -> Iterator[Facts]:
         replicas = (live.spec.replicas or 0) if live is not None else 0
         state = observed(replicas, primary=primary, initialized=initialized)
         pods = tuple(pod(one) for one in range(replicas))
-        for texts in ({}, {"violation": "x"}, {"missing": ("x",)}, {"unreachable": "x"}, {"expansion_error": "x"}):
+        for texts in ({}, {"violation": "x"}, {"missing": ("x",)}, {"unreachable": "x"}, *ERRORS):
             yield Facts(
                 database=found,
                 now=NOW,

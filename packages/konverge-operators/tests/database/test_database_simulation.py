@@ -6,16 +6,20 @@ write, and the state after each step is that of the run without faults.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from databases import NAME, database, storage_class
+from databases import NAME, backup_of, database, storage_class
 from konverge.manager import Operator
 from konverge_cluster.testing import Simulation, simulate
 from konverge_operators.database.api import Database, Phase
+from konverge_operators.database.backups.api import BackupPhase, DatabaseBackup
 from konverge_operators.database.memory import InMemoryEngine
 from konverge_operators.database.operator import new_operator
 
 READY = Phase.READY
+S3 = {"endpoint": "https://s3.example.com", "bucket": "backups", "secretName": "s3"}
 
 
 def build(engine: InMemoryEngine) -> Operator:
@@ -39,7 +43,7 @@ async def check(sim: Simulation[InMemoryEngine], phase: Phase = READY) -> Databa
     return found
 
 
-async def begin(sim: Simulation[InMemoryEngine], **spec: object) -> None:
+async def begin(sim: Simulation[InMemoryEngine], **spec: Any) -> None:
     sim.external.server = sim.cluster.client()
     await sim.client.create(storage_class())
     await sim.client.create(database(storageClassName="fast", deletionPolicy="Delete", version="18.4", **spec))
@@ -62,6 +66,36 @@ async def long(sim: Simulation[InMemoryEngine]) -> None:
     await change(sim, {"hibernate": True}, Phase.HIBERNATED)
     await change(sim, {"hibernate": False})
     assert list(sim.external.initializations.values()) == [1]
+
+
+async def backup(sim: Simulation[InMemoryEngine]) -> None:
+    """Back up, restore the backup into a second database, which waits for it, and delete it."""
+    sim.external.server = sim.cluster.client()
+    await sim.client.create(storage_class())
+    fields: dict[str, Any] = {"storageClassName": "fast", "deletionPolicy": "Delete"}
+    await sim.client.create(database(**fields, backup={"enabled": True, "destination": {"s3": S3}}))
+    await sim.client.create(backup_of(NAME))
+    await sim.client.create(database("copy", **fields, recovery={"fromBackup": "first"}))
+    await check(sim)
+    copy = await sim.client.get(Database, "copy")
+    assert copy.status.phase is READY, copy.status
+    assert (await sim.client.get(DatabaseBackup, "first")).status.phase is BackupPhase.SUCCEEDED
+    assert sim.external.backups.restored[copy.uid] == sim.external.backups.stored["default/first"]
+    await sim.client.delete(DatabaseBackup, "first")
+    await check(sim)
+    assert not await sim.client.list(DatabaseBackup)
+    assert sorted(sim.external.initializations.values()) == [1, 1]
+
+
+@simulate(build, external=InMemoryEngine, seeds=50, counts=False)
+async def test_a_backup_and_its_recovery_under_seeded_faults(sim: Simulation[InMemoryEngine]) -> None:
+    await backup(sim)
+
+
+@pytest.mark.campaigns
+@simulate(build, external=InMemoryEngine, seeds=2000, counts=False)
+async def test_a_backup_and_its_recovery_under_two_thousand_seeds(sim: Simulation[InMemoryEngine]) -> None:
+    await backup(sim)
 
 
 @simulate(build, external=InMemoryEngine, seeds=50, counts=False)

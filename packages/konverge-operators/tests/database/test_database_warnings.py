@@ -26,6 +26,7 @@ pytestmark = pytest.mark.plain_loop
 TODAY = date(2026, 11, 16)
 NO_FAILOVER = "1 replica: without a second one there is no failover; set .spec.replicas"
 NO_BACKUPS = "there are no backups"
+NO_DISASTER_RECOVERY = "backups go to the claim orders-backup: it does not survive the loss of the cluster; use s3"
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,8 @@ NO_BACKUPS = "there are no backups"
     [
         ({}, [NO_FAILOVER, NO_BACKUPS]),
         ({"replicas": 2}, [NO_BACKUPS]),
-        ({"replicas": 2, "backup": {"enabled": True}}, ["backups are not supported yet: .spec.backup has no effect"]),
+        ({"replicas": 2, "backup": {"enabled": True}}, [NO_DISASTER_RECOVERY]),
+        ({"replicas": 2, "backup": {"enabled": True, "destination": {"claim": "safe"}}}, []),
         (
             {"replicas": 2, "version": "13.4"},
             [NO_BACKUPS, "version 13 gets no fixes any more since 2025-11-13"],

@@ -9,6 +9,7 @@ from konverge.objects import now
 from konverge.webhooks import AdmissionRequest, ValidatingWebhook, validating
 from konverge_operators.database.api import Database
 from konverge_operators.database.engine import Engine
+from konverge_operators.database.names import backup_claim
 from konverge_operators.database.versions import find_major, is_supported
 
 __all__ = ["find_warnings", "warning_webhook"]
@@ -33,10 +34,10 @@ def find_warnings(database: Database, engine: Engine, today: date) -> Iterator[s
     spec = database.spec
     if spec.replicas == 1:
         yield "1 replica: without a second one there is no failover; set .spec.replicas"
-    if spec.backup.enabled:
-        yield "backups are not supported yet: .spec.backup has no effect"
-    else:
+    if not spec.backup.enabled:
         yield "there are no backups"
+    elif spec.backup.destination is None:
+        yield f"backups go to the claim {backup_claim(database)}: it does not survive the loss of the cluster; use s3"
     major = find_major(engine.majors, spec.version)
     if major is not None and not is_supported(major, today):
         yield f"version {major.name} gets no fixes any more since {major.supported_until}"

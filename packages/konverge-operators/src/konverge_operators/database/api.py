@@ -18,9 +18,12 @@ __all__ = [
     "DatabaseSpec",
     "DatabaseStatus",
     "Destination",
+    "LastBackup",
     "LastReady",
     "MemberStatus",
     "Phase",
+    "Recovery",
+    "RecoverySource",
     "Resources",
     "Rotation",
     "Scheduling",
@@ -56,6 +59,12 @@ _SAME_CLASS = Rule(
     "has(self.storageClassName) == has(oldSelf.storageClassName)", message="storageClassName cannot be changed"
 )
 _ONE_DESTINATION = Rule("has(self.claim) != has(self.s3)", message="set either claim or s3")
+_ONE_SOURCE = Rule(
+    "has(self.fromBackup) != has(self.fromDestination)", message="set either fromBackup or fromDestination"
+)
+_AT_CREATION = Rule(
+    "has(self.recovery) == has(oldSelf.recovery)", message="recovery can be set at the creation only, and stays"
+)
 
 
 class Phase(StrEnum):
@@ -63,6 +72,7 @@ class Phase(StrEnum):
 
     PENDING = "Pending"
     CREATING = "Creating"
+    RESTORING = "Restoring"
     READY = "Ready"
     UPDATING = "Updating"
     SCALING = "Scaling"
@@ -121,10 +131,18 @@ class Destination(Spec, rules=(_ONE_DESTINATION,)):
 
 
 class Backup(Spec):
-    """Scheduled backups. This release does not make any: `enabled` is accepted, and the condition Backup says so."""
+    """Base backups on a schedule and, with `wal`, the log between them, so that any time can be restored."""
 
     enabled: bool = False
-    schedule: str = "0 2 * * *"
+    schedule: Annotated[str, Meta(min_length=1, max_length=100)] = "0 2 * * *"
+    """As in a CronJob."""
+    time_zone: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
+    retention: Annotated[str, Meta(pattern="^[1-9][0-9]{0,3}[hdw]$")] = "7d"
+    """For how long any time can be restored: hours, days or weeks. The last good backup is never deleted."""
+    destination: Destination | None = None
+    """The claim `<name>-backup` if not set: it is lost together with the cluster."""
+    wal: bool = True
+    """Whether the log is archived. Without it, only the times of backups can be restored."""
 
 
 class Tls(Spec):
@@ -134,7 +152,26 @@ class Tls(Spec):
     """Connections without TLS are refused."""
 
 
-class DatabaseSpec(Spec, rules=(_STRICT, _SAME_CLASS)):
+class RecoverySource(Spec, rules=(_ONE_DESTINATION,)):
+    """The destination of the backups of a database that need not exist any more."""
+
+    claim: Annotated[str, Meta(min_length=1, max_length=253)] | None = None
+    s3: S3 | None = None
+    database: Annotated[str, Meta(min_length=1, max_length=253)] | None = None
+    """The name of that Database; the name of the new one if not set."""
+
+
+class Recovery(Spec, rules=(_ONE_SOURCE,)):
+    """What a new database is restored from."""
+
+    from_backup: Annotated[str, Meta(min_length=1, max_length=253)] | None = None
+    """A DatabaseBackup of the namespace."""
+    from_destination: RecoverySource | None = None
+    target_time: datetime | None = None
+    """The time to restore: the end of the archived log if not set."""
+
+
+class DatabaseSpec(Spec, rules=(_STRICT, _SAME_CLASS, _AT_CREATION)):
     """The desired state of the database."""
 
     version: Annotated[str, Meta(pattern=r"^[0-9]{1,4}(\.[0-9]{1,4}){0,2}$", max_length=14), _SAME_MAJOR, _NO_DOWNGRADE]
@@ -158,6 +195,8 @@ class DatabaseSpec(Spec, rules=(_STRICT, _SAME_CLASS)):
     """on: a commit waits for a replica while there is one. strict: always, so no committed write is ever lost."""
     backup: Backup = field(default_factory=Backup)
     tls: Tls = field(default_factory=Tls)
+    recovery: Annotated[Recovery | None, IMMUTABLE] = None
+    """Restore the data of another database at the creation, never in place."""
     suspend: bool = False
     """Change nothing; the status is still kept."""
     hibernate: bool = False
@@ -195,6 +234,18 @@ class Rotation(Spec):
     since: datetime | None = None
 
 
+class LastBackup(Spec):
+    """The newest backup that has succeeded."""
+
+    name: str = ""
+    time: datetime | None = None
+    """Its end: the first time that can be restored from it."""
+    size: int = 0
+    """Bytes at the destination."""
+    duration: int = 0
+    """Seconds, with the verification."""
+
+
 class DatabaseStatus(Status):
     """The observed state of the database. The fields after `selector` are memory of the operator."""
 
@@ -211,6 +262,10 @@ class DatabaseStatus(Status):
     storage: str = ""
     """The smallest capacity of the members' claims."""
     connection_secret: str = ""
+    last_backup: LastBackup = field(default_factory=LastBackup)
+    recoverable_from: datetime | None = None
+    recoverable_to: datetime | None = None
+    """Any time between these two can be restored."""
     members: list[MemberStatus] = field(default_factory=list)
     last_error: str = ""
     retry_count: int = 0
@@ -220,6 +275,8 @@ class DatabaseStatus(Status):
     """Whether the Secrets were created once: they are never created again."""
     initialized: bool = False
     """Whether the members were initialised once: never again."""
+    restored_at: datetime | None = None
+    """When `recovery` was done: never again."""
     last_ready: LastReady = field(default_factory=LastReady)
     last_replicas: int = 0
     """How many members were last started: after a hibernation all of them start, since any may have the newest data."""

@@ -12,6 +12,7 @@ from konverge.k8s.policy.v1 import PodDisruptionBudget
 from konverge.k8s.rbac.v1 import Role, RoleBinding
 from konverge.objects import AnyObject, Kind, Unstructured, to_wire
 from konverge_operators.database.api import Database
+from konverge_operators.database.backups.destinations import Access, access_to, location_of
 from konverge_operators.database.engine import MemberTemplate
 from konverge_operators.database.names import (
     OPERATOR,
@@ -24,12 +25,14 @@ from konverge_operators.database.names import (
     read_write_service,
     selector_of,
 )
+from konverge_operators.database.storage import claim_spec
 from konverge_operators.manifests import Json, child, disruption_budget, pod_spec
 
 __all__ = ["KINDS", "POD_MONITOR", "authorities", "base_objects", "pod_template", "revision_of", "stateful_set"]
 
 KINDS = (StatefulSet, ConfigMap, Service, ServiceAccount, Role, RoleBinding, PodDisruptionBudget, NetworkPolicy)
 POD_MONITOR = Kind("monitoring.coreos.com", "v1", "PodMonitor", "podmonitors")
+_PATH = "archive-path"
 _REQUESTS = {"cpu": "250m", "memory": "512Mi"}
 
 
@@ -41,7 +44,7 @@ def base_objects(database: Database, template: MemberTemplate, *, pod_monitors: 
     """
     name, labels = database.name, labels_of(database)
     objects: list[AnyObject] = [
-        child(ConfigMap, engine_config(database), labels, data=template.config),
+        child(ConfigMap, engine_config(database), labels, data={**template.config, **_archive_path(database)}),
         child(ServiceAccount, name, labels, automountServiceAccountToken=False),
         *_services(database, template, {} if pod_monitors else _scrape_annotations(template)),
         child(PodDisruptionBudget, name, labels, spec=disruption_budget(selector_of(database))),
@@ -81,9 +84,6 @@ def revision_of(template: Json) -> str:
 
 def stateful_set(database: Database, pods: Json, *, replicas: int, storage: str) -> StatefulSet:
     """Return the StatefulSet. The operator raises `replicas` one by one, and deletes the pods that are outdated."""
-    claim: Json = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}}
-    if database.spec.storage_class_name is not None:
-        claim["storageClassName"] = database.spec.storage_class_name
     spec = {
         "replicas": replicas,
         "serviceName": database.name,
@@ -92,23 +92,25 @@ def stateful_set(database: Database, pods: Json, *, replicas: int, storage: str)
         "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
         "selector": {"matchLabels": selector_of(database)},
         "template": pods,
-        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim}],
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim_spec(database, storage)}],
     }
     return child(StatefulSet, database.name, labels_of(database), spec=spec)
 
 
 def _pods(database: Database, template: MemberTemplate) -> Json:
-    spec, resources = database.spec, database.spec.resources
+    spec, resources, archive = database.spec, database.spec.resources, _archive(database)
     mounts = [
         *template.container.get("volumeMounts", ()),
+        *archive.mounts,
         {"name": "data", "mountPath": template.data_path},
         {"name": "config", "mountPath": template.config_path, "readOnly": True},
     ]
     requests = {"requests": {**_REQUESTS, **resources.requests}, "limits": dict(resources.limits)}
-    container = {**template.container, "name": "database", "resources": requests, "volumeMounts": mounts}
+    env = [*template.container.get("env", ()), *archive.env]
+    container = {**template.container, "name": "database", "env": env, "resources": requests, "volumeMounts": mounts}
     config = {"name": "config", "configMap": {"name": engine_config(database)}}
     fields: Json = {
-        "volumes": [*template.volumes, config],
+        "volumes": [*template.volumes, *archive.volumes, config],
         "serviceAccountName": database.name,
         "automountServiceAccountToken": bool(template.role_rules),
         "terminationGracePeriodSeconds": template.grace_period,
@@ -121,6 +123,19 @@ def _pods(database: Database, template: MemberTemplate) -> Json:
         shared = {name: pods["containers"][0][name] for name in ("securityContext", "volumeMounts")}
         pods["initContainers"] = [{"resources": requests, **one, **shared} for one in template.init_containers]
     return pods
+
+
+def _archive(database: Database) -> Access:
+    """Return what leads members to the archive of their log."""
+    if not (database.spec.backup.enabled and database.spec.backup.wal):
+        return Access()
+    reference = {"configMapKeyRef": {"name": engine_config(database), "key": _PATH}}
+    return access_to(location_of(database, "").destination, {"valueFrom": reference})
+
+
+def _archive_path(database: Database) -> dict[str, str]:
+    """Return the path of the archive, which is no part of the template: it has the uid of the object."""
+    return {_PATH: location_of(database, "").path} if _archive(database).env else {}
 
 
 def _scheduling(database: Database) -> Json:

@@ -25,13 +25,17 @@ What an engine promises to the reconciler:
   removes them from a member that is neither; the Services select by them.
 - `render` is pure: the same Database yields the same result. A change of the result replaces the pods one by one.
 - A method that cannot reach a member raises `EngineError`; `observe` reports such a member as unknown instead.
+
+Backups are made by the program `konverge_operators.database.archive` in the image of the members, or by a tool that an
+engine prefers. Where a destination is has one form, the environment that `backups.destinations` renders: ARCHIVE_URL,
+ARCHIVE_PATH and the credentials. Containers of Jobs have it, and those of members while the log is archived.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from typing import Literal, Protocol, TypeAlias
 
 from konverge import Client, KonvergeError
@@ -41,6 +45,7 @@ from konverge_operators.database.api import Database
 from konverge_operators.manifests import Json
 
 __all__ = [
+    "ArchiveState",
     "Engine",
     "EngineError",
     "Login",
@@ -206,6 +211,14 @@ class Response:
     body: bytes = b""
 
 
+@dataclass(frozen=True)
+class ArchiveState:
+    """What is known of the archived log: until when it is complete, and why it does not go on, or ""."""
+
+    archived_at: datetime | None = None
+    error: str = ""
+
+
 class MemberCalls(Protocol):
     """HTTP requests to members: the seam that tests of an engine replace."""
 
@@ -256,6 +269,32 @@ class Engine(Protocol):
         The reconciler sees changes of labels, conditions and containers by itself. It must leave out what changes all
         the time: a reconcile follows.
         """
+        ...
+
+    # Backups. Each container ends with an exit code, and with a message of why it failed.
+
+    def render_backup(self, database: Database, version: str, secrets: SecretNames) -> Json:
+        """Return the container that writes the backup BACKUP_NAME and verifies it: image, command, env.
+
+        A second run after the end does nothing, one after a crash starts anew. The message of a success is JSON with
+        `size` in bytes, and `started` and `completed`.
+        """
+        ...
+
+    def render_deletion(self, version: str) -> Json:
+        """Return the container that deletes the backup BACKUP_NAME, and the log that no other backup needs."""
+        ...
+
+    def render_recovery(self, database: Database, version: str, secrets: SecretNames) -> Json:
+        """Return the container that fills the empty claim of the first member, mounted at `MemberTemplate.data_path`.
+
+        It restores the backup BACKUP_NAME, or the best one if that is empty, up to `recovery.targetTime`, sets the
+        passwords of the Secrets, and checks the result by a query. It never changes a claim that has other data.
+        """
+        ...
+
+    async def observe_archive(self, target: Target) -> ArchiveState:
+        """Return what the primary knows of the archived log."""
         ...
 
     # Members

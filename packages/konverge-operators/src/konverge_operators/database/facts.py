@@ -10,7 +10,8 @@ from konverge.k8s.apps.v1 import StatefulSet
 from konverge.k8s.core.v1 import PersistentVolumeClaim, Pod
 from konverge.objects import Quantity
 from konverge_operators.database.api import Database
-from konverge_operators.database.engine import Member, ObservedMembers
+from konverge_operators.database.backups.api import DatabaseBackup
+from konverge_operators.database.engine import ArchiveState, Member, ObservedMembers
 from konverge_operators.database.names import REVISION, claim_name, ordinal_of, pod_name
 
 __all__ = ["Facts", "capacity_of", "is_pod_ready"]
@@ -25,7 +26,8 @@ class Facts:
 
     `revision` is that of the desired pod template. `violation` is a mistake in the spec, `missing` are Secrets that
     should exist, `unreachable` says why the engine could not be observed, `expansion_error` why claims cannot grow.
-    `lost_claims` are the members that run on a claim that does not exist any more.
+    `lost_claims` are the members that run on a claim that does not exist any more. `recovery_error` says why a recovery
+    does not go on.
     """
 
     database: Database
@@ -40,11 +42,19 @@ class Facts:
     unreachable: str = ""
     expansion_error: str = ""
     lost_claims: tuple[str, ...] = ()
+    backups: tuple[DatabaseBackup, ...] = ()
+    archive: ArchiveState = field(default_factory=ArchiveState)
+    recovery_error: str = ""
 
     @property
     def initialized(self) -> bool:
         """Whether the members were initialised once."""
         return self.observed.initialized or self.database.status.initialized
+
+    @property
+    def restoring(self) -> bool:
+        """Whether the data has to be restored before there are members."""
+        return self.database.spec.recovery is not None and self.database.status.restored_at is None
 
     @property
     def replicas(self) -> int:

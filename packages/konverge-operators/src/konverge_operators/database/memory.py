@@ -19,6 +19,7 @@ from konverge.k8s.core.v1 import ConfigMap, PersistentVolumeClaim, Pod, Secret, 
 from konverge.objects import now
 from konverge_operators.database.api import Database
 from konverge_operators.database.engine import (
+    ArchiveState,
     EngineError,
     Login,
     Major,
@@ -30,6 +31,7 @@ from konverge_operators.database.engine import (
     Target,
 )
 from konverge_operators.database.facts import is_pod_ready
+from konverge_operators.database.memory_backups import BackupModel, job_container
 from konverge_operators.database.names import claim_name, ordinal_of, read_write_service, secrets_of, selector_of
 from konverge_operators.manifests import Json
 
@@ -86,6 +88,7 @@ class InMemoryEngine:
 
     def __post_init__(self) -> None:
         self.server: Client | None = None
+        self.backups = BackupModel(self.violations)
         self._clusters: dict[str, _Cluster] = {}
 
     # What the operator is told
@@ -138,6 +141,20 @@ class InMemoryEngine:
 
     def member_changed(self, before: Pod, after: Pod) -> bool:  # noqa: ARG002
         return False  # its members write nothing
+
+    # Backups
+
+    def render_backup(self, database: Database, version: str, secrets: SecretNames) -> Json:  # noqa: ARG002
+        return job_container(version)
+
+    def render_deletion(self, version: str) -> Json:
+        return job_container(version)
+
+    def render_recovery(self, database: Database, version: str, secrets: SecretNames) -> Json:  # noqa: ARG002
+        return job_container(version)
+
+    async def observe_archive(self, target: Target) -> ArchiveState:  # noqa: ARG002
+        return ArchiveState()
 
     # Requests
 
@@ -248,6 +265,7 @@ class InMemoryEngine:
         cluster.members = {pod.name: uids.get(claim_name(database, ordinal_of(pod.name)), "") for pod in ready}
         cluster.disks = {uid: disk for uid, disk in cluster.disks.items() if uid in uids.values()}
         cluster.running = list(cluster.members)
+        await self.backups.advance(self._server, database, cluster.commits, has_data=bool(cluster.disks))
         for pod in ready:
             self._start(cluster, pod)
         await self._follow(database, cluster)
@@ -275,9 +293,13 @@ class InMemoryEngine:
         key = str(database.key)
         if cluster.disks:
             self.violations.append(f"{key}: initialised over existing data")
+        restored = self.backups.restored.get(database.uid)
+        if database.spec.recovery is not None and restored is None:
+            self.violations.append(f"{key}: initialised without its recovery")
+        cluster.commits = restored or 0
         cluster.initialized, cluster.primary = True, member
         cluster.config = _config_of(database)
-        cluster.disks[cluster.members[member]] = _Disk(parameters=dict(database.spec.parameters))
+        cluster.disks[cluster.members[member]] = _Disk(cluster.commits, parameters=dict(database.spec.parameters))
         cluster.passwords = await self._stored_passwords(database)
         self.initializations[key] = self.initializations.get(key, 0) + 1
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 from konverge_operators.database.api import Database
 from konverge_operators.database.engine import SecretNames
 from konverge_operators.manifests import labels, selector
 
 __all__ = [
+    "BACKUP",
     "MANAGED_BY",
     "OPERATOR",
     "RESTART",
@@ -14,8 +17,11 @@ __all__ = [
     "ROTATE_PASSWORD",
     "SWITCHOVER",
     "authority_map",
+    "backup_claim",
+    "backup_labels",
     "certificate_secret",
     "claim_name",
+    "cron_job_name",
     "engine_config",
     "labels_of",
     "next_secret",
@@ -23,8 +29,10 @@ __all__ = [
     "pod_name",
     "read_only_service",
     "read_write_service",
+    "recovery_job",
     "secrets_of",
     "selector_of",
+    "short_name",
 ]
 
 OPERATOR = "database-operator"
@@ -38,8 +46,12 @@ ROTATE_PASSWORD = "example.com/rotate-password"
 """Annotation of a Database: each new value, such as a time, replaces the application's login."""
 REVISION = "example.com/revision"
 """Annotation of pods: the hash of the template that they were created from."""
+BACKUP = "backup"
+"""The component of the Jobs, and of the claim for backups."""
 
 _COMPONENT = "member"
+_LONGEST = 52
+"""The longest name of a CronJob; one of a Job leaves room for what is added to it."""
 
 
 def selector_of(database: Database) -> dict[str, str]:
@@ -95,3 +107,26 @@ def claim_name(database: Database, ordinal: int) -> str:
 def ordinal_of(name: str) -> int:
     """Return the ordinal of a pod or a claim by its name."""
     return int(name.rpartition("-")[2])
+
+
+def backup_labels(name: str) -> dict[str, str]:
+    """Return the labels of the Jobs of a database, by its name."""
+    return labels(name, BACKUP, operator=OPERATOR)
+
+
+def backup_claim(database: Database) -> str:
+    """Return the claim for backups if the spec names no destination."""
+    return f"{database.name}-backup"
+
+
+def cron_job_name(database: Database) -> str:
+    return short_name(f"{database.name}-backup")
+
+
+def recovery_job(database: Database) -> str:
+    return short_name(f"{database.name}-recovery")
+
+
+def short_name(name: str) -> str:
+    """Return a name that a Job can have: a long one with a hash in place of its end."""
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 9]}-{sha256(name.encode()).hexdigest()[:8]}"

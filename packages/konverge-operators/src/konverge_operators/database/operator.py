@@ -8,6 +8,7 @@ from pathlib import Path
 from konverge import Key, controller_for
 from konverge.cache import CacheOptions, Event
 from konverge.k8s.apps.v1 import StatefulSet
+from konverge.k8s.batch.v1 import CronJob, Job
 from konverge.k8s.core.v1 import PersistentVolumeClaim, Pod, Secret, Service
 from konverge.k8s.storage.v1 import StorageClass
 from konverge.manager import Operator
@@ -15,6 +16,8 @@ from konverge.objects import Resource
 from konverge.triggers import Predicate, field_changed, labels_changed, to_keys
 from konverge_operators.database.admission import warning_webhook
 from konverge_operators.database.api import Database
+from konverge_operators.database.backups.api import DatabaseBackup
+from konverge_operators.database.backups.controller import backup_controller
 from konverge_operators.database.children import KINDS, POD_MONITOR
 from konverge_operators.database.engine import Engine
 from konverge_operators.database.names import MANAGED_BY, OPERATOR
@@ -43,8 +46,11 @@ def new_operator(engines: Sequence[Engine], reconciler: DatabaseReconciler | Non
     changed = _POD_CHANGED | _member_changed(engines)
     builder.watches(Pod, to_keys(_database_of, Pod), predicate=changed, options=_MANAGED)
     builder.watches(PersistentVolumeClaim, to_keys(_database_of, PersistentVolumeClaim), options=_MANAGED)
+    builder.watches(Job, to_keys(_database_of, Job), options=_MANAGED).owns(CronJob)
+    builder.watches(DatabaseBackup, to_keys(_backed_up_database, DatabaseBackup))
+    builder.needs(DatabaseBackup, "create", "delete").needs(Job, "get", "create", "delete")
     builder.needs(Database, "patch").needs(Secret, "get", "create", "patch", "delete").needs(Pod, "delete")
-    builder.needs(PersistentVolumeClaim, "patch", "delete").needs(StorageClass, "get")
+    builder.needs(PersistentVolumeClaim, "get", "create", "patch", "delete").needs(StorageClass, "get")
     builder.needs(StatefulSet, "get", "list").needs(Service, "get")
     for engine in engines:
         for needed, verbs, subresource in engine.operator_permissions:
@@ -52,7 +58,7 @@ def new_operator(engines: Sequence[Engine], reconciler: DatabaseReconciler | Non
     folder = Path(__file__).parent
     return Operator(
         name=OPERATOR,
-        controllers=(builder.build(reconciler),),
+        controllers=(builder.build(reconciler), backup_controller({engine.name: engine for engine in engines})),
         webhooks=(warning_webhook(engines),),
         samples=(folder / "samples" / "database.yaml",),
         monitoring=(folder / "alerts" / "database-operator.yaml", folder / "dashboards" / "database-operator.json"),
@@ -77,6 +83,11 @@ def _database_of(obj: Resource) -> list[Key]:
     """Return the database that a pod or a claim belongs to."""
     instance = (obj.metadata.labels or {}).get("app.kubernetes.io/instance")
     return [Key(obj.namespace, instance)] if instance else []
+
+
+def _backed_up_database(obj: Resource) -> list[Key]:
+    assert isinstance(obj, DatabaseBackup)
+    return [Key(obj.namespace, obj.spec.database)]
 
 
 operator = new_operator([PostgreSQL()])

@@ -1,10 +1,11 @@
 """One pass over a Database: observe, apply the children, decide one step and take it.
 
-The order matters in three places:
+The order matters in four places:
 
 1. The credentials are recorded in the status before the StatefulSet is created (`credentials.py`).
 2. The number of members is recorded before they are stopped, so that all of them start again together.
 3. One step at a time: what a step changes is observed before the next one is decided (`steps.py`).
+4. A recovery is done, and recorded, before the StatefulSet is created (`backups/restoring.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from konverge.k8s.apps.v1 import StatefulSet
 from konverge.k8s.core.v1 import PersistentVolumeClaim, Pod
 from konverge.objects import now
 from konverge_operators.database.api import Database
+from konverge_operators.database.backups.restoring import go_on_restoring
+from konverge_operators.database.backups.schedule import apply_schedule, backups_of, delete_expired
 from konverge_operators.database.certificates import ensure_certificate, reload_certificate
 from konverge_operators.database.children import (
     POD_MONITOR,
@@ -90,6 +93,7 @@ class Pass:
             pods=tuple(pods),
             claims=tuple(claims),
             missing=missing,
+            backups=await backups_of(database, ctx),
         )
         self.facts = replace(self.facts, lost_claims=await find_lost_claims(self.facts, ctx))
         await self._observe_members()
@@ -109,6 +113,10 @@ class Pass:
             await ctx.apply(authorities(self.database, certificate.authorities))
         for desired in base_objects(self.database, template, pod_monitors=ctx.is_served(POD_MONITOR)):
             await ctx.apply(desired)
+        await apply_schedule(self.database, ctx, engine, self.version)
+        await delete_expired(self.facts, ctx)
+        if self.facts.restoring and not await self._restore():
+            return
         if await self._expand():
             return
         if self.facts.primary and not self.facts.observed.config_current:
@@ -121,6 +129,17 @@ class Pass:
         self.database = await reload_certificate(certificate, ctx, engine, self.target, self.facts)
         if self.facts.primary:
             self.database = await rotate_password(self.database, ctx, engine, self.target, self.facts.now)
+
+    async def _restore(self) -> bool:
+        """Go on with a recovery; report whether it is done."""
+        state = await go_on_restoring(self.facts, self._ctx, self._engine, self.version)
+        self.facts = replace(self.facts, recovery_error=state.error)
+        if state.done:
+            self.database.status.restored_at = self.facts.now
+            self.database = await self._ctx.update_status(self.database)
+            self.facts = replace(self.facts, database=self.database)
+            self._ctx.event("Restored", "the data is restored and checked by a query", action="Restore")
+        return state.done
 
     async def _expand(self) -> bool:
         """Let the storage grow; report whether the StatefulSet is being deleted for that."""

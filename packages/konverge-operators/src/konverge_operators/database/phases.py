@@ -10,7 +10,9 @@ from konverge_operators.database.facts import Facts
 
 __all__ = ["IN_PROGRESS", "derive_phase", "phases"]
 
-IN_PROGRESS = frozenset({Phase.PENDING, Phase.CREATING, Phase.UPDATING, Phase.SCALING, Phase.EXPANDING})
+IN_PROGRESS = frozenset(
+    {Phase.PENDING, Phase.CREATING, Phase.RESTORING, Phase.UPDATING, Phase.SCALING, Phase.EXPANDING}
+)
 """The phases in which the operator brings a change about."""
 
 _CREATION_LIMIT = timedelta(minutes=15)
@@ -39,15 +41,23 @@ def derive_phase(database: Database, facts: Facts) -> DerivedPhase[Phase]:
 
 def _creating(database: Database, facts: Facts) -> DerivedPhase[Phase]:
     """Return the phase of a database that never was ready."""
+    if facts.restoring:
+        return _restoring(facts)
     if _is_complete(facts):
         return _ready(facts)
-    created = database.metadata.creation_timestamp
+    created = database.status.restored_at or database.metadata.creation_timestamp
     if created is not None and facts.now - created > _CREATION_LIMIT:
         message = f"not ready after {_CREATION_LIMIT.seconds // 60} min: {_progress(facts)}"
         return DerivedPhase(Phase.FAILED, "ProgressDeadlineExceeded", message, warning=True)
     if facts.stateful_set is None:
         return DerivedPhase(Phase.PENDING, "Pending", "the members are not created yet")
     return DerivedPhase(Phase.CREATING, "Creating", _progress(facts))
+
+
+def _restoring(facts: Facts) -> DerivedPhase[Phase]:
+    if facts.recovery_error:
+        return DerivedPhase(Phase.FAILED, "RecoveryFailed", facts.recovery_error, warning=True)
+    return DerivedPhase(Phase.RESTORING, "Restoring", "the data is being restored")
 
 
 def _created(database: Database, facts: Facts) -> DerivedPhase[Phase]:
@@ -110,13 +120,15 @@ def _progress(facts: Facts) -> str:
 
 
 _LIVE = frozenset(Phase) - {Phase.PENDING}
+_NEW = frozenset({Phase.CREATING, Phase.RESTORING})
 
 phases: Phases[Phase] = Phases(
     Phase.PENDING,
     {
         Phase.PENDING: _LIVE,
-        Phase.CREATING: _LIVE - {Phase.CREATING, Phase.UPDATING, Phase.SCALING, Phase.FAILING_OVER},
-        **{phase: _LIVE - {phase, Phase.CREATING} for phase in _LIVE - {Phase.CREATING, Phase.DELETING}},
+        Phase.CREATING: _LIVE - {Phase.CREATING, Phase.RESTORING, Phase.UPDATING, Phase.SCALING, Phase.FAILING_OVER},
+        Phase.RESTORING: _LIVE - {Phase.RESTORING, Phase.UPDATING, Phase.SCALING, Phase.FAILING_OVER},
+        **{phase: _LIVE - {phase, *_NEW} for phase in _LIVE - {*_NEW, Phase.DELETING}},
         Phase.FAILED: _LIVE - {Phase.FAILED} | {Phase.PENDING},
         Phase.DEGRADED: frozenset(Phase) - {Phase.DEGRADED},
         Phase.HIBERNATED: frozenset(Phase) - {Phase.HIBERNATED},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import ClassVar, TypeAlias
 
 from prometheus_client import Counter
@@ -12,6 +13,7 @@ from prometheus_client.registry import Collector
 from konverge import ApiError, Conflict, Context, Key, KonvergeError, Reconciler, Result
 from konverge.workflow import DerivedPhase, PhaseMetrics
 from konverge_operators.database.api import Database, Phase
+from konverge_operators.database.backups.status import ArchiveStates, BackupMetrics
 from konverge_operators.database.deletion import remove
 from konverge_operators.database.engine import Engine, EngineError
 from konverge_operators.database.foreign import ForeignFields
@@ -34,18 +36,22 @@ class DatabaseReconciler(Reconciler[Database]):
     def __init__(self, engines: Engines) -> None:
         self._engines = engines
         self.metrics = PhaseMetrics("database")
+        self.backups = BackupMetrics()
+        self._archives = ArchiveStates()
         self._foreign = ForeignFields()
         self.failovers = Counter("database_failovers", "Failovers of all databases", registry=None)
 
     @property
     def collectors(self) -> tuple[Collector, ...]:
-        return *self.metrics.collectors, self.failovers
+        return *self.metrics.collectors, *self.backups.collectors, self.failovers
 
     async def reconcile(self, database: Database, ctx: Context, /) -> Result:
         current = Pass(database, ctx, self._engines[database.spec.engine])
         try:
             await current.run()
             await self._foreign.report(current.database, ctx)
+            archive = await self._archives.observe(current.target, self._engines[database.spec.engine], current.facts)
+            current.facts = replace(current.facts, archive=archive)
         except (EngineError, ApiError, OSError) as error:
             if not isinstance(error, Conflict):
                 await _report_error(current.database, ctx, error)
@@ -54,6 +60,7 @@ class DatabaseReconciler(Reconciler[Database]):
         derived = derive_phase(database, current.facts)
         self._report(database, ctx, derived, current.facts.primary)
         set_status(database, ctx, current.facts, derived, version=current.version)
+        self.backups.record(database, current.facts)
         await ctx.update_status(database)
         is_stable = derived.phase in (Phase.READY, Phase.HIBERNATED)
         return Result.requeue(after=_READY_INTERVAL if is_stable else _PROGRESS_INTERVAL)
@@ -69,6 +76,8 @@ class DatabaseReconciler(Reconciler[Database]):
 
     def gone(self, key: Key) -> None:
         self.metrics.forget(key)
+        self.backups.forget(key)
+        self._archives.forget(key)
         self._foreign.forget(key)
 
     def _report(self, database: Database, ctx: Context, derived: DerivedPhase[Phase], primary: str) -> None:

@@ -6,6 +6,7 @@ from konverge import Context
 from konverge.objects import Quantity
 from konverge.workflow import DerivedPhase
 from konverge_operators.database.api import Database, DatabaseStatus, LastReady, MemberStatus, Phase
+from konverge_operators.database.backups.status import set_backup_status
 from konverge_operators.database.facts import Facts, capacity_of
 from konverge_operators.database.names import secrets_of, selector_of
 from konverge_operators.database.phases import IN_PROGRESS
@@ -62,8 +63,4 @@ def _set_conditions(database: Database, ctx: Context, facts: Facts, derived: Der
     ctx.condition(database, "Reconciling", reconciling, reason=reason if reconciling else stopped, message=message)
     stalled = bool(facts.violation or facts.missing or facts.expansion_error) or phase is Phase.FAILED
     ctx.condition(database, "Stalled", stalled, reason=reason if stalled else "NotStalled", message=message)
-    if database.spec.backup.enabled:
-        text = "backups are not supported yet: spec.backup has no effect"
-        ctx.condition(database, "Backup", False, reason="NotSupported", message=text)
-    else:
-        ctx.condition(database, "Backup", False, reason="NotConfigured", message="there are no backups")
+    set_backup_status(database, ctx, facts)

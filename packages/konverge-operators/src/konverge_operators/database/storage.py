@@ -17,8 +17,24 @@ from konverge.objects import Quantity
 from konverge_operators.database.api import Database
 from konverge_operators.database.facts import Facts
 from konverge_operators.database.names import selector_of
+from konverge_operators.manifests import Json
 
-__all__ = ["expand_claims", "find_expansion_error", "find_lost_claims", "is_template_stale", "template_size"]
+__all__ = [
+    "claim_spec",
+    "expand_claims",
+    "find_expansion_error",
+    "find_lost_claims",
+    "is_template_stale",
+    "template_size",
+]
+
+
+def claim_spec(database: Database, storage: str) -> Json:
+    """Return the spec of the claim of a member."""
+    claim: Json = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}}
+    if database.spec.storage_class_name is not None:
+        claim["storageClassName"] = database.spec.storage_class_name
+    return claim
 
 
 def template_size(database: Database, existing: StatefulSet | None) -> str:

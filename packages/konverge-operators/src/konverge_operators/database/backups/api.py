@@ -37,6 +37,7 @@ class Location(Spec):
     destination: Destination
     path: str = ""
     """Below the destination: the directory of one Database, with its backups and its log."""
+    engine: str = "postgresql"
     version: str = ""
     """The version of the engine that wrote it."""
     wal: bool = True

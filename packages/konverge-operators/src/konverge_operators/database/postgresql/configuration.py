@@ -23,6 +23,7 @@ __all__ = [
     "OWNED_PARAMETERS",
     "REPLICATION",
     "RETRY_TIMEOUT",
+    "REWIND",
     "ROLES_FILE",
     "ROLE_LABEL",
     "SCOPE_LABEL",
@@ -54,7 +55,7 @@ does not yet make a leader step down.
 _REPLICATION_DEPENDS: Final = "replication and failover depend on it"
 _PATRONI_SETS: Final = "each member sets it for itself"
 _DATA_DEPENDS: Final = "a crash could damage the data"
-_BACKUPS_SET: Final = "backups will set it"
+_BACKUPS_SET: Final = "backups set it"
 _TLS_SETS: Final = "spec.tls sets it"
 
 OWNED_PARAMETERS: Final[Mapping[str, str]] = {
@@ -110,7 +111,7 @@ ROLES_FILE: Final = "roles.sql"
 
 SUPERUSER: Final = "postgres"
 REPLICATION: Final = "replication"
-_REWIND: Final = "rewind"
+REWIND: Final = "rewind"
 
 _PARAMETERS: Final[Mapping[str, Any]] = {
     "hot_standby": "on",
@@ -181,7 +182,7 @@ class Configuration:
         return [
             f"host all {SUPERUSER} samehost scram-sha-256",
             f"{host} replication {REPLICATION} all scram-sha-256",
-            f"{host} postgres {_REWIND} all scram-sha-256",
+            f"{host} postgres {REWIND} all scram-sha-256",
             f'{host} "{self.database}" +"{self.owner}" all scram-sha-256',  # + means the role and its members
         ]
 
@@ -217,7 +218,7 @@ REVOKE ALL ON DATABASE "{self.database}" FROM PUBLIC;
                 "authentication": {
                     "superuser": {"username": SUPERUSER},
                     "replication": {"username": REPLICATION, **verified},
-                    "rewind": {"username": _REWIND, **verified},
+                    "rewind": {"username": REWIND, **verified},
                 },
                 "remove_data_directory_on_rewind_failure": True,
                 "remove_data_directory_on_diverged_timelines": True,

@@ -14,10 +14,12 @@ from typing import Any
 from urllib.parse import quote
 
 from konverge import NotFound
+from konverge.client import ExecResult
 from konverge.errors import ApiError, DecodeError, TransportError
 from konverge.k8s.core.v1 import ConfigMap, Pod
 from konverge_operators.database.api import Database
 from konverge_operators.database.engine import (
+    ArchiveState,
     EngineError,
     Login,
     Major,
@@ -28,6 +30,14 @@ from konverge_operators.database.engine import (
     Target,
 )
 from konverge_operators.database.names import certificate_secret, selector_of
+from konverge_operators.database.postgresql.archives import (
+    ARCHIVER,
+    archive_parameters,
+    backup_container,
+    deletion_container,
+    parse_state,
+    recovery_container,
+)
 from konverge_operators.database.postgresql.configuration import (
     CONFIGURATION_FILE,
     DIRECTORY,
@@ -52,7 +62,7 @@ from konverge_operators.database.postgresql.members import (
 from konverge_operators.database.postgresql.permissions import CONFIG_MAPS, rules
 from konverge_operators.database.postgresql.states import Store, member_state, observed_members
 from konverge_operators.database.postgresql.versions import MAJORS, image
-from konverge_operators.manifests import child
+from konverge_operators.manifests import Json, child
 
 __all__ = ["PostgreSQL"]
 
@@ -114,15 +124,30 @@ class PostgreSQL:
     def member_changed(self, before: Pod, after: Pod) -> bool:
         return member_state(before) != member_state(after)
 
+    # Backups
+
+    def render_backup(self, database: Database, version: str, secrets: SecretNames) -> Json:
+        return backup_container(image(version), database, secrets)
+
+    def render_deletion(self, version: str) -> Json:
+        return deletion_container(image(version))
+
+    def render_recovery(self, database: Database, version: str, secrets: SecretNames) -> Json:
+        return recovery_container(image(version), database, version, secrets, _settings(database))
+
+    async def observe_archive(self, target: Target) -> ArchiveState:
+        return parse_state(await _run_sql(target, ARCHIVER, "--tuples-only --no-align"))
+
     # Members
 
     async def observe(self, target: Target) -> ObservedMembers:
-        return observed_members(target.pods, await _store(target), _settings(target))
+        return observed_members(target.pods, await _store(target), _settings(target.database))
 
     async def configure(self, target: Target) -> None:
         store = await _store(target)
-        if store.settings is not None and store.settings != _settings(target):
-            await _annotate(target, "config", {"config": json.dumps(_settings(target))})
+        settings = _settings(target.database)
+        if store.settings is not None and store.settings != settings:
+            await _annotate(target, "config", {"config": json.dumps(settings)})
 
     async def switchover(self, target: Target, to: str) -> None:
         store = await _store(target)
@@ -149,7 +174,9 @@ class PostgreSQL:
         await _run_sql(target, invalidate_login(username))
 
     async def reload_certificate(self, target: Target, member: str, digest: str) -> bool:
-        return await _execute(target, member, ["sh", "-c", reload_script(digest)], allowed=(0, NOT_YET)) == 0
+        return (
+            await _execute(target, member, ["sh", "-c", reload_script(digest)], allowed=(0, NOT_YET))
+        ).exit_code == 0
 
     async def forget(self, target: Target) -> None:
         for entry in CONFIG_MAPS:
@@ -162,9 +189,10 @@ def _configuration(database: Database) -> Configuration:
     return Configuration(database.name, spec.database, spec.owner, selector_of(database), spec.tls.enabled)
 
 
-def _settings(target: Target) -> dict[str, Any]:
-    spec = target.database.spec
-    return _configuration(target.database).settings(spec.synchronous, spec.parameters)
+def _settings(database: Database) -> dict[str, Any]:
+    spec = database.spec
+    parameters = {**archive_parameters(database), **spec.parameters}
+    return _configuration(database).settings(spec.synchronous, parameters)
 
 
 async def _store(target: Target) -> Store:
@@ -189,18 +217,18 @@ def _patronictl(command: str, name: str, member: str) -> list[str]:
     return ["patronictl", "-c", f"{DIRECTORY}/{CONFIGURATION_FILE}", command, name, member, "--force"]
 
 
-async def _run_sql(target: Target, script: str) -> None:
-    """Run a script as the superuser, on the primary."""
+async def _run_sql(target: Target, script: str, options: str = "") -> str:
+    """Run a script as the superuser, on the primary; return what it prints."""
     leader = (await _store(target)).leader
     if not leader:
-        raise EngineError(f"{target.name} has no primary to change logins on")
-    await _execute(target, leader, ["sh", "-c", PSQL], script.encode())
+        raise EngineError(f"{target.name} has no primary to connect to")
+    return (await _execute(target, leader, ["sh", "-c", f"{PSQL} {options}"], script.encode())).stdout.decode()
 
 
 async def _execute(
     target: Target, member: str, command: Sequence[str], stdin: bytes | None = None, allowed: Sequence[int] = (0,)
-) -> int:
-    """Run a command in a member; return its exit code, which is one of those allowed."""
+) -> ExecResult:
+    """Run a command in a member; return its result, whose exit code is one of those allowed."""
     try:
         result = await target.client.exec(
             member, command, namespace=target.namespace, container="database", stdin=stdin
@@ -209,4 +237,4 @@ async def _execute(
         raise EngineError(f"{command[0]} on {member}: {error}") from error
     if result.exit_code not in allowed:
         raise EngineError(f"{command[0]} on {member} ended with {result.exit_code}: {result.stderr.decode()[-500:]}")
-    return result.exit_code
+    return result

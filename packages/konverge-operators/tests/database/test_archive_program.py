@@ -1,0 +1,136 @@
+"""The archive program: its stores, and the log with its checksums."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from konverge_operators.database.archive.base_backups import BaseBackup, Part, delete_backup, find_backups, unpack
+from konverge_operators.database.archive.recovery import choose_backup
+from konverge_operators.database.archive.s3 import S3Bucket, signed_headers
+from konverge_operators.database.archive.segments import get_segment, put_segment, required_segments
+from konverge_operators.database.archive.stores import ArchiveError, Directory
+
+PATH = "orders/uid"
+SEGMENT = "00000001000000000000000A"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Directory:
+    (tmp_path / "backup").mkdir()
+    return Directory(tmp_path / "backup")
+
+
+def segment(directory: Path, content: bytes, name: str = SEGMENT) -> Path:
+    path = directory / name
+    path.write_bytes(content)
+    return path
+
+
+def backup(name: str, first: str = SEGMENT, *, age: int = 0) -> BaseBackup:
+    completed = datetime(2026, 11, 16, 12, tzinfo=UTC) - timedelta(hours=age)
+    return BaseBackup(
+        name=name,
+        path=PATH,
+        started=completed,
+        completed=completed,
+        major="18",
+        wal=True,
+        first=first,
+        last=first,
+        parts=(Part(f"{PATH}/base/{name}/part-00000", 4, "x"),),
+    )
+
+
+def test_the_log_is_stored_once_and_comes_back_as_it_was(store: Directory, tmp_path: Path) -> None:
+    file = segment(tmp_path, b"log" * 1000)
+    put_segment(store, PATH, file)
+    put_segment(store, PATH, file)
+    target = tmp_path / "RECOVERYXLOG"
+    assert get_segment(store, PATH, SEGMENT, target)
+    assert target.read_bytes() == file.read_bytes()
+    assert not get_segment(store, PATH, "00000001000000000000000B", target)
+
+
+def test_another_content_under_the_name_of_a_stored_file_is_refused(store: Directory, tmp_path: Path) -> None:
+    put_segment(store, PATH, segment(tmp_path, b"one"))
+    with pytest.raises(ArchiveError, match="with another content"):
+        put_segment(store, PATH, segment(tmp_path, b"other"))
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut"])
+def test_a_damaged_file_is_never_the_end_of_the_log(store: Directory, tmp_path: Path, damage: str) -> None:
+    put_segment(store, PATH, segment(tmp_path, os.urandom(1000)))
+    (stored,) = (tmp_path / "backup").rglob("*.gz")
+    content = bytearray(stored.read_bytes())
+    content[500] ^= 1
+    stored.write_bytes(content if damage == "flip" else content[:500])
+    with pytest.raises(ArchiveError, match="is damaged"):
+        get_segment(store, PATH, SEGMENT, tmp_path / "target")
+    assert not (tmp_path / "target").exists()
+
+
+def test_a_destination_that_is_not_mounted_is_no_empty_one(tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match="not there"):
+        get_segment(Directory(tmp_path / "missing"), PATH, SEGMENT, tmp_path / "target")
+
+
+def test_the_files_of_a_range_of_the_log() -> None:
+    assert required_segments(2, "0/FF000028", "1/1000100", 16 * 1024 * 1024) == [
+        "0000000200000000000000FF",
+        "000000020000000100000000",
+        "000000020000000100000001",
+    ]
+
+
+def test_deleting_a_backup_keeps_the_log_that_the_others_need(store: Directory, tmp_path: Path) -> None:
+    names = [f"0000000{timeline}0000000000000{number:03X}" for timeline in (1, 2) for number in (1, 2, 3)]
+    for name in (*names, "00000002.history"):
+        put_segment(store, PATH, segment(tmp_path, name.encode(), name))
+    for one in (backup("old", names[0], age=2), backup("new", names[1])):
+        store.put(f"{PATH}/base/{one.name}/backup.json", one.document())
+        store.put(f"{PATH}/base/{one.name}/part-00000", b"data")
+    delete_backup(store, PATH, "old")
+    left = {one.key.rpartition("/")[2].partition("-")[0] for one in store.list(f"{PATH}/wal/")}
+    assert left == {"00000002.history", names[1], names[2], names[4], names[5]}
+    delete_backup(store, PATH, "new")
+    assert not find_backups(store, PATH)
+    assert len(store.list(f"{PATH}/wal/")) == 5
+
+
+def test_a_part_with_another_checksum_is_refused(store: Directory, tmp_path: Path) -> None:
+    store.put(f"{PATH}/base/first/part-00000", b"damaged")
+    with pytest.raises(ArchiveError, match="the checksum of part-00000 differs"):
+        unpack(store, backup("first").parts, tmp_path)
+
+
+def test_the_newest_backup_before_the_time_is_chosen() -> None:
+    found = [backup("old", age=5), backup("new", age=1)]
+    noon = datetime(2026, 11, 16, 12, tzinfo=UTC)
+    assert choose_backup(found, "", None).name == "new"
+    assert choose_backup(found, "", noon - timedelta(hours=2)).name == "old"
+    assert choose_backup(found, "old", noon).name == "old"
+    with pytest.raises(ArchiveError, match="no backup ended before"):
+        choose_backup(found, "", noon - timedelta(hours=6))
+    with pytest.raises(ArchiveError, match="has no backup other"):
+        choose_backup(found, "other", None)
+
+
+def test_a_signature_is_that_of_the_example_in_the_documentation_of_s3() -> None:
+    """GET /?prefix=J&max-keys=2 of "Authenticating Requests (AWS Signature Version 4)": list objects."""
+    bucket = S3Bucket(
+        endpoint="https://s3.amazonaws.com",
+        bucket="examplebucket",
+        prefix="",
+        region="us-east-1",
+        access_key="AKIAIOSFODNN7EXAMPLE",
+        secret_key="wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    )
+    empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    at = datetime(2013, 5, 24, tzinfo=UTC)
+    headers = signed_headers(bucket, "GET", "/", "max-keys=2&prefix=J", empty, "examplebucket.s3.amazonaws.com", at)
+    assert headers["Authorization"].endswith("34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7")
+    assert "wJalr" not in repr(bucket)
