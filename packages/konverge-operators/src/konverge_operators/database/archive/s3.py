@@ -71,6 +71,7 @@ class S3Bucket:
     ) -> tuple[int, bytes]:
         target = f"/{self.bucket}" if key is None else f"/{self.bucket}/{self._key(key)}"
         path, parameters = quote(target, safe="/-_.~"), urlencode(sorted((query or {}).items()), quote_via=quote)
+        problem = ""
         for attempt in range(_ATTEMPTS):
             try:
                 status, content = self._request(method, path, parameters, body)
