@@ -10,7 +10,7 @@ from konverge.objects.conditions import (
     set_condition,
 )
 from konverge.objects.durations import Duration
-from konverge.objects.edits import difference, full_object, full_object_bytes, is_changed, merge_patch
+from konverge.objects.edits import difference, full_object, full_object_bytes, full_object_from, is_changed, merge_patch
 from konverge.objects.fields import FieldSelector
 from konverge.objects.int_or_string import IntOrString, scaled
 from konverge.objects.keys import Key
@@ -59,6 +59,7 @@ __all__ = [
     "from_wire",
     "full_object",
     "full_object_bytes",
+    "full_object_from",
     "is_changed",
     "is_ready",
     "is_true",

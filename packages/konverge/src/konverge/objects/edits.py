@@ -25,7 +25,7 @@ import msgspec
 from konverge.objects.codec import decode, encode_in_order, to_wire
 from konverge.objects.resources import AnyObject, Resource, Unstructured
 
-__all__ = ["difference", "full_object", "full_object_bytes", "is_changed", "merge_patch"]
+__all__ = ["difference", "full_object", "full_object_bytes", "full_object_from", "is_changed", "merge_patch"]
 
 _plain = msgspec.json.Decoder()
 _ABSENT = object()
@@ -46,11 +46,11 @@ def full_object(obj: AnyObject) -> dict[str, Any]:
     """Return the complete object as plain JSON values: its source with the edits."""
     if isinstance(obj, Unstructured) or obj.source is None:
         return to_wire(obj)
-    return _edited(obj, _plain.decode(obj.source))
+    return full_object_from(obj, _plain.decode(obj.source))
 
 
-def _edited(obj: Resource, source: dict[str, Any]) -> dict[str, Any]:
-    """Return the decoded source with the edits; what was not edited is shared with it."""
+def full_object_from(obj: Resource, source: dict[str, Any]) -> dict[str, Any]:
+    """Return the decoded source with the edits; fields without edits are the very values of the source."""
     before, after = _before(obj), to_wire(obj)
     if "status" in source:
         # An empty status is not encoded; here it means that the status became empty, not that it was removed.
@@ -68,7 +68,7 @@ def difference(obj: Resource) -> dict[str, Any]:
     if obj.source is None:
         raise ValueError(f"{obj.kind} {obj.key} was not read from the server (create or apply it)")
     source = _plain.decode(obj.source)
-    patch: dict[str, Any] = merge_patch(source, _edited(obj, source))
+    patch: dict[str, Any] = merge_patch(source, full_object_from(obj, source))
     return patch
 
 

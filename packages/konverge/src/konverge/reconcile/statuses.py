@@ -20,7 +20,7 @@ import msgspec
 from konverge.cache import Cache
 from konverge.client import Client
 from konverge.client.targets import Target, resolve_object_target
-from konverge.objects import AnyObject, Resource, Unstructured, full_object, is_changed, merge_patch
+from konverge.objects import AnyObject, Resource, Unstructured, full_object, full_object_from, is_changed, merge_patch
 from konverge.reconcile.changed_fields import changed_fields
 
 __all__ = ["update_status"]
@@ -47,8 +47,10 @@ async def update_status(client: Client, obj: R, *, cache: Cache | None = None) -
     if isinstance(obj, Resource) and not is_changed(obj):
         return obj
     target: Target[R] = await resolve_object_target(obj, client.discovery)
-    original, edited = await _original(client, obj, target, cache), full_object(obj)
-    if Unstructured(original).resource_version == obj.resource_version:
+    original = await _original(client, obj, target, cache)
+    edited = full_object_from(obj, original) if isinstance(obj, Resource) else full_object(obj)
+    is_same_version = Unstructured(original).resource_version == obj.resource_version
+    if is_same_version and not _shares_all_but_status(original, edited):
         _check_edits(obj, original, edited)
     before, after = original.get("status") or {}, edited.get("status") or {}
     patch = merge_patch(before, {**after, **_with_transition_times(before, after)})
@@ -57,6 +59,13 @@ async def update_status(client: Client, obj: R, *, cache: Cache | None = None) -
     body = {"metadata": {"resourceVersion": obj.resource_version}, "status": patch}
     kind: Any = target.type if issubclass(target.type, Resource) else target.kind
     return cast(R, await client.patch(kind, obj.key, body, subresource="status"))
+
+
+def _shares_all_but_status(original: dict[str, Any], edited: dict[str, Any]) -> bool:
+    """Report whether nothing but the status can differ: fields without edits are the same values."""
+    return original.keys() - {"status"} == edited.keys() - {"status"} and all(
+        value is original[name] for name, value in edited.items() if name != "status"
+    )
 
 
 def _check_edits(obj: AnyObject, original: dict[str, Any], edited: dict[str, Any]) -> None:
