@@ -11,7 +11,21 @@ from repository import ROOT
 
 pytestmark = pytest.mark.engines
 
-STEPS = ["cluster", "operator", "ready", "wrote", "killed", "failed over", "wrote", "healed", "deleted", "ended"]
+STEPS = [
+    "cluster",
+    "operator",
+    "ready",
+    "wrote",
+    "killed",
+    "failed over",
+    "wrote",
+    "healed",
+    "backed up",
+    "dropped",
+    "restored",
+    "deleted",
+    "ended",
+]
 
 
 def test_the_demo_prints_every_step_and_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def _execute(host: str, login: dict[str, str], statements: Sequence[str]) -> Seq
         return cursor.fetchall() if cursor.description else ()
 
 
-async def archive_log(client: Client, pod: str) -> None:
+async def archive_log(client: Client, pod: str, limit: float = LIMIT) -> None:
     """Let the primary begin a new file of its log, and wait until the one before is archived."""
 
     async def query(statement: str) -> str:
@@ -78,7 +78,7 @@ async def archive_log(client: Client, pod: str) -> None:
         return result.stdout.decode().strip()
 
     file = await query("SELECT pg_walfile_name(pg_switch_wal())")
-    async with asyncio.timeout(LIMIT):
+    async with asyncio.timeout(limit):
         while await query("SELECT last_archived_wal FROM pg_stat_archiver") < file:  # noqa: ASYNC110
             await asyncio.sleep(0.2)
 

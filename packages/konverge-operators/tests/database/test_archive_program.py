@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from buckets import running_bucket
 from konverge_operators.database.archive.base_backups import BaseBackup, Part, delete_backup, find_backups, unpack
 from konverge_operators.database.archive.recovery import choose_backup
 from konverge_operators.database.archive.s3 import S3Bucket, signed_headers
@@ -134,3 +135,19 @@ def test_a_signature_is_that_of_the_example_in_the_documentation_of_s3() -> None
     headers = signed_headers(bucket, "GET", "/", "max-keys=2&prefix=J", empty, "examplebucket.s3.amazonaws.com", at)
     assert headers["Authorization"].endswith("34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7")
     assert "wJalr" not in repr(bucket)
+
+
+def test_a_bucket_stores_lists_and_deletes_what_it_was_given() -> None:
+    with running_bucket() as bucket:
+        keys = [f"orders/a b+{number:03}" for number in range(130)]
+        for key in keys:
+            bucket.store.put(key, key.encode())
+        assert [one.key for one in bucket.store.list("orders/")] == keys
+        assert bucket.store.get(keys[7]) == keys[7].encode()
+        for key in keys[1:]:
+            bucket.store.delete(key)
+        assert [one.key for one in bucket.store.list("")] == keys[:1]
+        with pytest.raises(ArchiveError, match="status 404 NoSuchKey"):
+            bucket.store.get("missing")
+    with pytest.raises(ArchiveError, match="does not answer"):
+        bucket.store.get(keys[0])

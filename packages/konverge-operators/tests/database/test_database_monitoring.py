@@ -38,7 +38,7 @@ async def operator_metrics(cluster: TestCluster) -> dict[str, set[str]]:
     reconciler.metrics.unexpected.labels("Deleting", "Ready")
     election = LeaderElection("database-operator", NAMESPACE, clock=asyncio.get_running_loop().time)
     async with cluster.operator(new_operator([engine], reconciler), leader_election=election) as manager:
-        await client.create(database())
+        await client.create(database(backup={"enabled": True}))
         await client.wait_for(
             Database,
             "orders",

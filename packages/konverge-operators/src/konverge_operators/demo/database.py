@@ -1,4 +1,4 @@
-"""The demo of the Database operator: three real PostgreSQL servers, whose leader is killed.
+"""The demo of the Database operator: three real PostgreSQL servers, whose leader is killed, and a backup of them.
 
 The cluster, its process nodes and the operator run in this process; the members are processes of their own. Each step
 is checked: by the status of the Database, and by a client of PostgreSQL that connects through the Service.
@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,10 +22,12 @@ from konverge.errors import WaitTimeout
 from konverge.k8s.core.v1 import Namespace, Secret, Service, ServiceAccount
 from konverge.manager import Operator
 from konverge.objects import Key, ObjectMeta
-from konverge_operators.database.api import Database, DatabaseSpec, Phase
+from konverge_operators.database.api import Backup, Database, DatabaseSpec, Phase, Recovery
+from konverge_operators.database.backups.api import BackupPhase, BackupSpec, DatabaseBackup
 from konverge_operators.database.operator import new_operator
 from konverge_operators.database.postgresql.engine import PostgreSQL
 from konverge_operators.database.postgresql.local_images import local_images
+from konverge_operators.database.postgresql.members import PSQL
 from konverge_operators.demo.steps import StepPrinter
 
 if TYPE_CHECKING:
@@ -38,6 +41,8 @@ _NAME: Final = "orders"
 _MEMBERS: Final = 3
 _TIMEOUT: Final = 180.0
 _RETRY: Final = 0.2
+_COPY: Final = "orders-copy"
+_BACKUP: Final = "before-the-mistake"
 
 
 def check_machine() -> None:
@@ -98,10 +103,18 @@ class _Steps:
         await self._write("after", rows=2)
         self._printer.print_step("wrote: a second row; the first is there, although its server was killed")
         await self._rejoin(first)
+        await self._back_up()
+        await self._restore()
         await self._delete()
 
     async def _create(self) -> str:
-        spec = DatabaseSpec(version="18", replicas=_MEMBERS, synchronous="strict")
+        spec = DatabaseSpec(
+            version="18",
+            replicas=_MEMBERS,
+            synchronous="strict",
+            backup=Backup(enabled=True),
+            parameters={"archive_timeout": "1"},  # seconds, so that nobody has to wait for the log
+        )
         await self._client.create(Database(metadata=ObjectMeta(name=_NAME), spec=spec))
         ready = await self._wait("all members are ready", _is_complete)
         members = ", ".join(f"{one.name} ({one.role})" for one in ready.status.members)
@@ -122,26 +135,64 @@ class _Steps:
         await self._wait("all members are ready", _is_complete)
         self._printer.print_step(f"healed: {member} is back as a replica, {_MEMBERS} of {_MEMBERS} members are ready")
 
+    async def _back_up(self) -> None:
+        metadata = ObjectMeta(name=_BACKUP)
+        await self._client.create(DatabaseBackup(metadata=metadata, spec=BackupSpec(database=_NAME)))
+
+        def ended(obj: Any) -> bool:
+            return obj is not None and obj.status.phase in (BackupPhase.SUCCEEDED, BackupPhase.FAILED)
+
+        found = await self._client.wait_for(DatabaseBackup, _BACKUP, ended, timeout=_TIMEOUT)
+        if found is None or found.status.phase is not BackupPhase.SUCCEEDED:
+            raise self._printer.failure(
+                f"the backup failed: {found.status.message if found is not None else 'it is gone'}"
+            )
+        size = found.status.size / 1e6
+        self._printer.print_step(
+            f"backed up: {size:.1f} MB, verified with pg_verifybackup, to the claim {_NAME}-backup"
+        )
+
+    async def _restore(self) -> None:
+        output, _ = await self._query("SELECT clock_timestamp()")
+        time = datetime.fromisoformat(output.strip())
+        await self._query("DROP TABLE notes")
+        self._printer.print_step("dropped: the table, by mistake")
+        await self._archive_log(time)
+        spec = DatabaseSpec(version="18", recovery=Recovery(from_backup=_BACKUP, target_time=time))
+        await self._client.create(Database(metadata=ObjectMeta(name=_COPY), spec=spec))
+        await self._wait("the copy is ready", lambda one: one.status.phase is Phase.READY, _COPY)
+        await self._write("restored", rows=3, database=_COPY)
+        self._printer.print_step(f"restored: {_COPY} is as it was before the mistake, and accepts a third row")
+
+    async def _archive_log(self, time: datetime) -> None:
+        """Wait until the log is archived that has what was written at a time."""
+        primary = (await self._client.get(Database, _NAME)).status.primary
+        statement = f"SELECT last_archived_time > '{time.isoformat()}' FROM pg_stat_archiver"
+        command = ["sh", "-c", f'{PSQL} --tuples-only --no-align --command="{statement}"']
+        async with asyncio.timeout(_TIMEOUT):
+            while (await self._client.exec(primary, command, container="database")).stdout.strip() != b"t":  # noqa: ASYNC110
+                await asyncio.sleep(_RETRY)
+
     async def _delete(self) -> None:
         await self._client.delete(Database, _NAME)
         await self._client.wait_for(Database, _NAME, is_deleted(), timeout=_TIMEOUT)
         claims = len(await self._client.list("persistentvolumeclaims"))
         self._printer.print_step(f"deleted: {claims} claims with the data are kept, as the deletion policy says")
 
-    async def _wait(self, what: str, fact: Callable[[Database], bool]) -> Database:
+    async def _wait(self, what: str, fact: Callable[[Database], bool], name: str = _NAME) -> Database:
         def holds(obj: Any) -> bool:
             return obj is not None and fact(obj)
 
         try:
-            found = await self._client.wait_for(Database, _NAME, holds, timeout=_TIMEOUT)
+            found = await self._client.wait_for(Database, name, holds, timeout=_TIMEOUT)
         except WaitTimeout as error:
-            last = await self._client.get(Database, _NAME)
+            last = await self._client.get(Database, name)
             text = f"{what}: not within {_TIMEOUT:g} s ({last.status.phase}: {last.status.message})"
             raise self._printer.failure(text) from error
         assert found is not None, "the condition does not hold for an object that does not exist"
         return found
 
-    async def _write(self, text: str, *, rows: int) -> None:
+    async def _write(self, text: str, *, rows: int, database: str = _NAME) -> None:
         """Write a row, again until a primary accepts it; check how many there are."""
         statement = "CREATE TABLE IF NOT EXISTS notes (text text PRIMARY KEY);"
         statement += f" INSERT INTO notes VALUES ('{text}') ON CONFLICT DO NOTHING; SELECT count(*) FROM notes"
@@ -149,17 +200,17 @@ class _Steps:
         try:
             async with asyncio.timeout(_TIMEOUT):
                 while True:
-                    output, error = await self._query(statement)
+                    output, error = await self._query(statement, database)
                     if output.split()[-1:] == [str(rows)]:
                         return
                     await asyncio.sleep(_RETRY)
         except TimeoutError:
             raise self._printer.failure(f"no row was written within {_TIMEOUT:g} s: {error.strip()}") from None
 
-    async def _query(self, statement: str) -> tuple[str, str]:
+    async def _query(self, statement: str, name: str = _NAME) -> tuple[str, str]:
         """Run a statement with psql, through the Service; return what it prints, and its errors."""
-        service = await self._client.get(Service, f"{_NAME}-rw")
-        secret = await self._client.get(Secret, (await self._client.get(Database, _NAME)).status.connection_secret)
+        service = await self._client.get(Service, f"{name}-rw")
+        secret = await self._client.get(Secret, (await self._client.get(Database, name)).status.connection_secret)
         login = {name: value.decode() for name, value in (secret.data or {}).items()}
         process = await asyncio.create_subprocess_exec(
             _psql(),
