@@ -27,7 +27,7 @@ from konverge.objects import (
     full_object,
     to_wire,
 )
-from konverge.wire import DeleteOptions, ListOptions, collection_path, object_path
+from konverge.wire import CopyableTransport, DeleteOptions, ListOptions, collection_path, object_path
 
 __all__ = ["Client", "IssuedToken"]
 
@@ -81,6 +81,15 @@ class Client(SubresourceClient):
         return cls(new_transport(config), options=options, retry=retry, guard=guard, observers=observers)
 
     _listener: WriteListener | None = None
+
+    def for_another_loop(self) -> Client | None:
+        """Return a new client of the same server for another event loop, or None if the transport has no copy.
+
+        A transport over sockets has; one to a server in the same process has not: the server runs on this loop. The new
+        client has the options of this one, connections of its own, and neither its observers nor its write guard.
+        """
+        transport = self._caller.transport
+        return Client(transport.copy(), options=self.options) if isinstance(transport, CopyableTransport) else None
 
     def with_write_listener(self, listener: WriteListener) -> Self:
         """Return a client on the same connections that calls `listener` after each successful write but dry runs."""

@@ -76,6 +76,10 @@ class HttpTransport:
         self._closed = False
         self._completed = self._failed = self._renewed = 0
 
+    def copy(self) -> Self:
+        """Return a new transport to the same server, for another event loop."""
+        return type(self)(self._config, limits=self._limits)
+
     def stats(self) -> TransportStats:
         """Return the counts of requests so far."""
         return TransportStats(self._completed, self._failed, self._renewed)

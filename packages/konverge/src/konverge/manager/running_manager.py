@@ -2,7 +2,7 @@
 
 | stage | starts | ready when | on failure |
 |---|---|---|---|
-| thread | the lease thread, for leases and probes | it runs | fails the start |
+| thread | the lease thread, for leases and probes; none for a server on the same loop | it runs | fails the start |
 | probes | /healthz, /readyz, /metrics, /debug/why | the port is bound | fails the start, naming the address |
 | client | nothing: the first request connects | - | a missing configuration fails the start |
 | events | the event recorder | - | events are dropped and counted |
@@ -24,7 +24,7 @@ import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from konverge.cache import Cache, CacheOptions
 from konverge.client import Client, ClientConfig, load_config
@@ -51,9 +51,6 @@ from konverge.reconcile import (
     Reference,
 )
 from konverge.reconcile.context import record_in_cache
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["RunningManager"]
 
@@ -91,6 +88,8 @@ class RunningManager:
         self._identity = options.leader_election.identity if options.leader_election else default_identity()
         self._heartbeat = Heartbeat()
         self._thread: LeaseThread | None = None
+        supplied = options.client
+        self._leases_in_thread = not isinstance(supplied, Client) or supplied.for_another_loop() is not None
         self._workers: asyncio.Task[None] | None = None
         self._drained = True
         self._last_applied = LastApplied()
@@ -146,8 +145,8 @@ class RunningManager:
 
     @asynccontextmanager
     async def _run_thread(self) -> AsyncGenerator[None]:
-        if isinstance(self.options.client, Client) and self.options.endpoints is None:
-            yield  # the client belongs to this loop, so a thread would have nothing to run
+        if not self._leases_in_thread and self.options.endpoints is None:
+            yield  # the server runs on this loop too, so a thread would have nothing to run
             return
         async with AsyncExitStack() as stack:
             self._thread = await stack.enter_async_context(LeaseThread())
@@ -187,7 +186,7 @@ class RunningManager:
         self._client = client.with_observers(self.monitoring.requests, *self.options.request_observers)
         self.leader_elections.open(
             self._connect_client,
-            thread=None if isinstance(supplied, Client) else self._thread,
+            thread=self._thread if self._leases_in_thread else None,
             on_stopped_leading=self._stopped_leading,
             record_event=self._record_election,
         )
@@ -283,9 +282,11 @@ class RunningManager:
         return supplied or load_config()
 
     def _connect_client(self) -> AbstractAsyncContextManager[Client]:
-        """Return a new client, for another loop, or the client that was passed to the manager."""
+        """Return a new client, for another loop; the manager's own if its server runs on this loop."""
         supplied = self.options.client
-        return nullcontext(supplied) if isinstance(supplied, Client) else Client.connect(self._config())
+        if isinstance(supplied, Client):
+            return supplied.for_another_loop() or nullcontext(supplied)
+        return Client.connect(self._config())
 
     def _register(self, controller: Controller[Any], cache: Cache) -> RunningController[Any]:
         election = self.leader_elections.of(controller.name)

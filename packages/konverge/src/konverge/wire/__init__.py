@@ -4,7 +4,15 @@ from konverge.wire.channels import V4_CHANNELS, V5_CHANNELS, Channel, exit_code,
 from konverge.wire.error_responses import error_from_frame, error_from_response
 from konverge.wire.frames import Bookmark, Frame, FrameReader
 from konverge.wire.headers import retry_after, warning_texts
-from konverge.wire.messages import BufferedResponse, Request, Response, Transport, WebSocket, WebSocketTransport
+from konverge.wire.messages import (
+    BufferedResponse,
+    CopyableTransport,
+    Request,
+    Response,
+    Transport,
+    WebSocket,
+    WebSocketTransport,
+)
 from konverge.wire.options import DeleteOptions, ListOptions, Query, WatchOptions, WriteOptions
 from konverge.wire.paths import collection_path, group_path, object_path, request_target
 
@@ -14,6 +22,7 @@ __all__ = [
     "Bookmark",
     "BufferedResponse",
     "Channel",
+    "CopyableTransport",
     "DeleteOptions",
     "Frame",
     "FrameReader",

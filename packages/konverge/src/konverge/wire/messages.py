@@ -15,7 +15,15 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
-__all__ = ["BufferedResponse", "Request", "Response", "Transport", "WebSocket", "WebSocketTransport"]
+__all__ = [
+    "BufferedResponse",
+    "CopyableTransport",
+    "Request",
+    "Response",
+    "Transport",
+    "WebSocket",
+    "WebSocketTransport",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +120,15 @@ class Transport(Protocol):
 
     async def close(self) -> None:
         """Close all connections; responses that are still open are aborted."""
+        ...
+
+
+@runtime_checkable
+class CopyableTransport(Transport, Protocol):
+    """A transport that another event loop can have a copy of: one over sockets."""
+
+    def copy(self) -> Transport:
+        """Return a new transport to the same server, with connections of its own."""
         ...
 
 
