@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self, TypeAlias, TypeVar, overload
 
 from konverge.cache.backoff import Stagger
+from konverge.cache.changes import Changes
 from konverge.cache.entries import Entry
 from konverge.cache.informers import Informer, InformerStats, SourceFactory
 from konverge.cache.listers import Lister
@@ -94,6 +95,8 @@ class Cache:
         self._by_kind = dict(by_kind or {})
         self._reflector_options = reflector_options
         self._stagger = Stagger()
+        self.changes = Changes()
+        """Notified when an informer is synced, opens or ends a watch, fails or recovers, starts or stops."""
         self._informers: dict[tuple[Kind, str, CacheOptions], Informer] = {}
         self._tasks: dict[Informer, asyncio.Task[None]] = {}
         self._listers: list[Lister[Any]] = []
@@ -200,15 +203,25 @@ class Cache:
     # Own writes
 
     def record_write(
-        self, kind: Kind, raw: bytes, *, created: bool = False, base_version: str = "", writer: Any = None
+        self,
+        kind: Kind,
+        raw: bytes,
+        *,
+        document: Unstructured | None = None,
+        created: bool = False,
+        base_version: str = "",
+        writer: Any = None,
     ) -> None:
         """Record the response of a write; every later read sees it. Not for dry runs.
 
+        `document` is the decoded response, so that it is not parsed again.
         `created` is True for a create; `base_version` is the version that the write carried. The event of the write has
         this `writer` if nobody else took part in the change.
         """
         for informer in self._informers_of(kind):
-            informer.store.record_write(raw, created=created, base_version=base_version, writer=writer)
+            informer.store.record_write(
+                raw, document=document, created=created, base_version=base_version, writer=writer
+            )
 
     def record_delete(self, kind: Kind, key: Key, raw: bytes, *, version: str = "", writer: Any = None) -> None:
         """Record the response of a delete; every later read sees it. `version` is one that the object had, if known."""
@@ -254,6 +267,7 @@ class Cache:
                 source_factory=self._source_factory,
                 reflector_options=self._reflector_options,
                 stagger=self._stagger,
+                changes=self.changes,
             )
             self._informers[kind, namespace, selection] = informer
             self._start(informer)
@@ -269,6 +283,7 @@ class Cache:
             task = self._tasks.pop(informer, None)
             if task is not None:
                 task.cancel()
+            self.changes.notify()
 
     def _start(self, informer: Informer) -> None:
         if self._group is not None:

@@ -13,7 +13,9 @@ Only metadata is decoded; spec and status are skipped. Rules that every change t
 
 from __future__ import annotations
 
+import itertools
 import logging
+import operator
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -87,6 +89,8 @@ _owners = msgspec.json.Decoder(list[_Owner] | None).decode
 _raw_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _manager = msgspec.json.Decoder(_Manager).decode
 _raw_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_encode = msgspec.json.Encoder().encode
+_uid_of = operator.methodcaller("get", "uid")
 _only_metadata = msgspec.json.Decoder(_OnlyMetadata).decode
 
 
@@ -118,12 +122,18 @@ class Decoder:
         self._managed: dict[bytes, bytes] = {}
         self._previous_pool: dict[bytes, tuple[str, ...]] = {}
 
-    def decode(self, raw: bytes, known: Callable[[Key], Entry | None] | None = None) -> Entry:
+    def decode(
+        self, raw: bytes, known: Callable[[Key], Entry | None] | None = None, document: Unstructured | None = None
+    ) -> Entry:
         """Decode an entry; return the one from `known` instead if that has the same version and uid.
+
+        With `document`, what `raw` was decoded into, the bytes are not parsed again.
 
         Raises: DecodeError when the name or the version is missing or unreadable.
         """
-        head = self._head(raw)
+        head = None if document is None else self._head_of(document, raw)
+        if head is None:
+            head, document = self._head(raw), None
         metadata = head.metadata
         key = Key(sys.intern(metadata.namespace), metadata.name)
         number = parse_version(metadata.resource_version) if self._ordered else None
@@ -134,7 +144,7 @@ class Decoder:
                 return old
         data, managed, offset = raw, b"", 0
         if metadata.managed_fields:
-            data, managed, offset = self._split_managed(raw, bytes(metadata.managed_fields))
+            data, managed, offset = self._split_managed(raw, bytes(metadata.managed_fields), document)
         if not head.kind:
             offset -= data.index(b"{") + 1 - len(self._type_prefix)
             data = self._type_prefix + data[data.index(b"{") + 1 :]
@@ -164,6 +174,37 @@ class Decoder:
         if not head.metadata.name or (self._ordered and not head.metadata.resource_version):
             raise DecodeError(f"{self._kind.kind} without a name or a resourceVersion", path=".metadata")
         return head
+
+    def _head_of(self, document: Unstructured, raw: bytes) -> _Head | None:
+        """Return the head of a decoded document, None if it is unusual: spaces, other escapes, malformed metadata.
+
+        Its labels and owners are added to the pool, so that they are not parsed either.
+        """
+        try:
+            found: dict[str, Any] = document["metadata"]
+            managed, labels = _encode(found.get("managedFields") or ()), found.get("labels") or {}
+            if (_MANAGED in raw) != (managed != b"[]") or (managed != b"[]" and _MANAGED + managed not in raw):
+                return None
+            owners = found.get("ownerReferences") or ()
+            texts = _encode(labels) if labels else b"", _encode(owners) if owners else b""
+            values = itertools.chain.from_iterable(labels.items()), filter(None, map(_uid_of, owners))
+            for text, parts in zip(texts, values, strict=True):
+                if text not in self._pool and len(self._pool) < _POOL_SIZE:
+                    self._pool[text] = tuple(map(sys.intern, parts))
+            metadata = _Metadata(
+                name=found["name"] + "",  # raises TypeError for anything but a text
+                resource_version=found["resourceVersion"] + "",
+                namespace=found.get("namespace", "") + "",
+                uid=found["uid"] + "",
+                generation=found.get("generation", 0) + 0,
+                labels=msgspec.Raw(texts[0]),
+                owner_references=msgspec.Raw(texts[1]),
+                deletion_timestamp=None if found.get("deletionTimestamp") is None else "",
+                managed_fields=_NOTHING if managed == b"[]" else msgspec.Raw(managed),
+            )
+        except (AttributeError, KeyError, TypeError):
+            return None
+        return _Head(metadata, document.get("kind", ""))
 
     def _unstructured_head(self, raw: bytes, error: Exception) -> _Head:
         """Decode metadata in which a field has a type that the API does not allow."""
@@ -233,9 +274,9 @@ class Decoder:
             self._managed = {}
         return self._managed.setdefault(managed, managed)
 
-    def _split_managed(self, raw: bytes, managers: bytes) -> tuple[bytes, bytes, int]:
+    def _split_managed(self, raw: bytes, managers: bytes, document: Unstructured | None) -> tuple[bytes, bytes, int]:
         """Return the document without managedFields, the part of them to store beside it (or b""), and its offset."""
-        own = self._own_managed(managers)
+        own = self._own_managed(managers, None if document is None else document["metadata"]["managedFields"])
         # Metadata has managedFields, so a single occurrence of the field in the document is that one.
         start = raw.find(_MANAGED)
         offset = start + len(_MANAGED)
@@ -250,12 +291,15 @@ class Decoder:
             return raw[: start - 1] + raw[end:], b"", 0
         return raw[:start] + raw[end:].removeprefix(b","), b"", 0
 
-    def _own_managed(self, managers: bytes) -> bytes:
+    def _own_managed(self, managers: bytes, decoded: list[dict[str, Any]] | None = None) -> bytes:
         """Return the managedFields that our own manager applied, as JSON; b"" when there are none."""
         if not self._manager_json or self._manager_json not in managers:
             return b""
         try:
-            found = [(bytes(raw), _manager(raw)) for raw in _raw_items(managers)]
+            if decoded is None:
+                found = [(bytes(raw), _manager(raw)) for raw in _raw_items(managers)]
+            else:
+                found = [(_encode(one), msgspec.convert(one, _Manager)) for one in decoded]
         except _UNREADABLE:
             return b""
         own = [_without_time(text, manager.time) for text, manager in found if self._is_own_apply(manager)]

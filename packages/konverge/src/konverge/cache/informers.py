@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from konverge.cache.backoff import Stagger
+from konverge.cache.changes import Changes
 from konverge.cache.entries import parse_version
 from konverge.cache.options import CacheOptions, ReflectorOptions
 from konverge.cache.reflector import Reflector
@@ -59,6 +60,7 @@ class Informer:
         source_factory: SourceFactory,
         reflector_options: ReflectorOptions | None = None,
         stagger: Stagger | None = None,
+        changes: Changes | None = None,
     ) -> None:
         self.kind = kind
         self.namespace = namespace
@@ -79,11 +81,14 @@ class Informer:
             options=reflector_options,
             stagger=stagger,
         )
+        self._changes = changes or Changes()
+        self._reflector.on_change = self._changes.notify
 
     async def swap(self, resource_version: str) -> None:
         """Commit a list; after the first one this informer is synced."""
         await self.store.swap(resource_version)
         self.synced.set()
+        self._changes.notify()
 
     async def run(self) -> None:
         """List and watch the collection until cancelled."""

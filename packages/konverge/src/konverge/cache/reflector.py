@@ -57,7 +57,8 @@ class Reflector:
       out by `konverge.cache.history`; then everything is listed again, also if the watch seems to work;
     - while requests fail, there is at most one request per second, after a minute one in four seconds (the pages of one
       list count as one request), and none before the server's Retry-After;
-    - `stats` reports at any time what the reflector does and its current error.
+    - `stats` reports at any time what the reflector does and its current error; `on_change` is called after each change
+      of its state or its error.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Reflector:
         self._history = HistoryCheck(source, sink, selection)
         self._backoff = RequestBackoff(self._options, self._random)
         self._now: Callable[[], float] = float  # returns 0 until there is an event loop
+        self.on_change: Callable[[], None] = lambda: None
         self._error: KonvergeError | None = None
         self._state = ReflectorState.IDLE
         self._state_since = 0.0
@@ -371,6 +373,7 @@ class Reflector:
         if type(error) is not type(self._error):
             _log.warning("watch failed", extra={"kind": self._kind, "error": str(error)})
         self._error = error
+        self.on_change()
 
     def _recovered(self) -> None:
         if self._stalled:
@@ -379,9 +382,11 @@ class Reflector:
         if self._error is not None:
             _log.info("watch recovered", extra={"kind": self._kind})
             self._error = None
+            self.on_change()
 
     def _enter(self, state: ReflectorState) -> None:
         if self._state is not state:
             self._watch_count += state is ReflectorState.WATCHING
             self._state = state
             self._state_since = self._now()
+            self.on_change()

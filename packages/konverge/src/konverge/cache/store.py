@@ -56,7 +56,7 @@ from konverge.cache.indexes import IndexFunc
 from konverge.cache.layers import Change, Layers
 from konverge.cache.options import CacheOptions
 from konverge.cache.scopes import Scope
-from konverge.objects import Key, Kind, LabelSelector
+from konverge.objects import Key, Kind, LabelSelector, Unstructured
 
 __all__ = ["Store", "StoreStats"]
 
@@ -165,12 +165,21 @@ class Store:
 
     # Own writes
 
-    def record_write(self, raw: bytes, *, created: bool = False, base_version: str = "", writer: Any = None) -> None:
+    def record_write(
+        self,
+        raw: bytes,
+        *,
+        document: Unstructured | None = None,
+        created: bool = False,
+        base_version: str = "",
+        writer: Any = None,
+    ) -> None:
         """Record the response of a write; every later read sees it.
 
-        `created` is True for a create; `base_version` is the version that the write carried.
+        `document` is the decoded response, if the caller has it; `created` is True for a create; `base_version` is the
+        version that the write carried.
         """
-        entry = self._decoder.decode(raw)
+        entry = self._decoder.decode(raw, document=document)
         key, version = entry.key, entry.version
         if not self._scope.contains(key):
             return

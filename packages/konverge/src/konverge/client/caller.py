@@ -172,16 +172,21 @@ class Caller:
     async def _attempt(self, request: Request, info: RequestInfo, attempt: int) -> tuple[Response, bytes]:
         request = self._check_guard(request, info)
         started, begin = time.time(), time.perf_counter()
-        status, error = 0, ""
+        status, failure = 0, None
         try:
             response = await self.transport.send(request)
             status = response.status
             return await self._read_response(request, response, info)
-        except BaseException as failure:
-            error = type(failure).__name__
+        except BaseException as raised:
+            failure = raised
             raise
         finally:
-            self._notify(info, status, started, time.perf_counter() - begin, attempt, error)
+            if self._observers:
+                duration = time.perf_counter() - begin
+                error = "" if failure is None else type(failure).__name__
+                facts = (status, started, duration, attempt, error, isinstance(failure, asyncio.CancelledError))
+                self._notify(RequestRecord(info.verb, info.kind, info.key, *facts))
+            failure = None  # no cycle of the error and this frame
 
     async def _read_response(self, request: Request, response: Response, info: RequestInfo) -> tuple[Response, bytes]:
         for warning in warning_texts(response.warnings):
@@ -208,12 +213,7 @@ class Caller:
         timeout = left if request.timeout is None else min(left, request.timeout)
         return dataclasses.replace(request, timeout=timeout, before_write=partial(_check_guard, self._guard, info))
 
-    def _notify(
-        self, info: RequestInfo, status: int, started: float, duration: float, attempt: int, error: str
-    ) -> None:
-        if not self._observers:
-            return
-        record = RequestRecord(info.verb, info.kind, info.key, status, started, duration, attempt, error)
+    def _notify(self, record: RequestRecord) -> None:
         for observer in self._observers:
             try:
                 observer(record)

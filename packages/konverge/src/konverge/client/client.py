@@ -15,19 +15,20 @@ from konverge.client.retry import RetryMode, RetryPolicy
 from konverge.client.selectors import Fields, Labels, field_text, label_text
 from konverge.client.subresources import MERGE_PATCH, IssuedToken, SubresourceClient
 from konverge.client.targets import KindName, Target, resolve_target
-from konverge.client.writes import WriteEvent, WriteListener, base_version_of
+from konverge.client.writes import WriteEvent, WriteListener, Written, base_version_of
 from konverge.errors import DecodeError, NotFound
 from konverge.objects import (
     AnyObject,
     Key,
     Resource,
     Unstructured,
+    decode_with_document,
     difference,
     encode,
     full_object,
     to_wire,
 )
-from konverge.wire import CopyableTransport, DeleteOptions, ListOptions, collection_path, object_path
+from konverge.wire import DeleteOptions, ListOptions, SocketTransport, collection_path, object_path
 
 __all__ = ["Client", "IssuedToken"]
 
@@ -82,14 +83,14 @@ class Client(SubresourceClient):
 
     _listener: WriteListener | None = None
 
-    def for_another_loop(self) -> Client | None:
+    def with_new_transport(self) -> Client | None:
         """Return a new client of the same server for another event loop, or None if the transport has no copy.
 
         A transport over sockets has; one to a server in the same process has not: the server runs on this loop. The new
         client has the options of this one, connections of its own, and neither its observers nor its write guard.
         """
         transport = self._caller.transport
-        return Client(transport.copy(), options=self.options) if isinstance(transport, CopyableTransport) else None
+        return Client(transport.copy(), options=self.options) if isinstance(transport, SocketTransport) else None
 
     def with_write_listener(self, listener: WriteListener) -> Self:
         """Return a client on the same connections that calls `listener` after each successful write but dry runs."""
@@ -132,7 +133,7 @@ class Client(SubresourceClient):
         path = collection_path(target.kind, key.namespace)
         request = self._request("POST", path, query=self._write_options().query(), body=encode(_complete(obj)))
         response = await self._call(request, "create", target.kind, key)
-        return self._written(target, "create", key, response, created=True)
+        return self._written(target, "create", key, response, created=True).obj
 
     async def update(self, obj: R) -> R:
         """Update an edited object, on condition that its resource version is unchanged; return the new object.
@@ -194,7 +195,7 @@ class Client(SubresourceClient):
         retry = RetryMode.IDEMPOTENT if patch_type == "merge" else RetryMode.UNPROCESSED
         response = await self._call(request, "patch", target.kind, key, retry=retry)
         base_version = base_version_of(patch)
-        return self._written(target, "patch", key, response, False, base_version, subresource)
+        return self._written(target, "patch", key, response, False, base_version, subresource).obj
 
     async def apply(self, obj: R, *, force: bool = False, subresource: str = "") -> R:
         """Server-side apply an object: create it, or set the fields in `obj` and become their owner.
@@ -204,6 +205,10 @@ class Client(SubresourceClient):
 
         Raises: ApplyConflict when another manager owns a field that would change; `force=True` takes it over.
         """
+        return (await self.send_apply(obj, force=force, subresource=subresource)).obj
+
+    async def send_apply(self, obj: R, *, force: bool = False, subresource: str = "") -> Written[R]:
+        """Server-side apply an object as `apply` does, and return the response also as JSON values."""
         target, key = await self._resolve_object(obj)
         request = self._request(
             "PATCH",
@@ -308,7 +313,7 @@ class Client(SubresourceClient):
             request = self._request("PATCH", path, query=options, body=encode(patch), media=MERGE_PATCH)
         response = await self._call(request, verb, target.kind, key, retry=RetryMode.IDEMPOTENT)
         version = obj.resource_version
-        return self._written(target, "update", key, response, False, version, subresource)
+        return self._written(target, "update", key, response, False, version, subresource).obj
 
     def _written(
         self,
@@ -319,22 +324,25 @@ class Client(SubresourceClient):
         created: bool = False,
         base_version: str = "",
         subresource: str = "",
-    ) -> R:
+    ) -> Written[R]:
         """Decode the response of a write, once for the caller and the listener.
 
         The listener is notified even if the response does not decode into its class: the object was written.
         """
         # The response of a subresource other than status is another kind of object.
-        if self._listener is None or self.options.dry_run or subresource not in ("", "status"):
-            return target.decode(response)
+        notifies = self._listener is not None and not self.options.dry_run and subresource in ("", "status")
         facts = (verb, target.kind, key, response, created, base_version, subresource)
         try:
-            obj = target.decode(response)
+            obj, document = decode_with_document(target.type, response)
         except DecodeError:
-            self._listener(WriteEvent(*facts))
+            if notifies and self._listener is not None:
+                self._listener(WriteEvent(*facts))
             raise
-        self._listener(WriteEvent(*facts, obj))
-        return obj
+        if isinstance(obj, Unstructured):
+            obj = target.complete(obj)
+        if notifies and self._listener is not None:
+            self._listener(WriteEvent(*facts, obj, document))
+        return Written(obj, document)
 
 
 def _complete(obj: AnyObject) -> AnyObject | dict[str, Any]:

@@ -9,11 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from konverge.objects import AnyObject, Key, Kind, Unstructured, decode
 
-__all__ = ["WriteEvent", "WriteListener", "base_version_of"]
+__all__ = ["WriteEvent", "WriteListener", "Written", "base_version_of"]
+
+R = TypeVar("R", bound=AnyObject)
+
+
+class Written(NamedTuple, Generic[R]):
+    """The response of a write: as an object, and as the JSON values that it was made of."""
+
+    obj: R
+    document: Unstructured
 
 
 @dataclass(frozen=True)
@@ -23,7 +32,8 @@ class WriteEvent:
     `response` is the body of the response: the new object; after a delete the object with its deletionTimestamp, its
     last state, or a Status. `created` is True when this write created the object. `base_version` is the resource
     version that the write requires, "" when it requires none. `obj` is the decoded response, None if it does not decode
-    into its class. Whoever needs a part of the response reads it here, so that it is parsed once.
+    into its class; `document` is the same as JSON values, None for a delete. Whoever needs a part of the response reads
+    it here, so that it is parsed once.
     """
 
     verb: str  # "create", "update", "patch", "apply" or "delete"
@@ -34,6 +44,7 @@ class WriteEvent:
     base_version: str = ""
     subresource: str = ""
     obj: AnyObject | None = field(default=None, compare=False, repr=False)
+    document: Unstructured | None = field(default=None, compare=False, repr=False)
 
     version: str = field(init=False, compare=False, default="")
     """The resource version of the response; "" for that of a delete."""
@@ -50,20 +61,22 @@ class WriteEvent:
     def __post_init__(self) -> None:
         if self.verb == "delete":
             return
-        obj = self.obj if self.obj is not None else decode(Unstructured, self.response)
-        put, metadata, version = partial(object.__setattr__, self), obj.metadata, obj.resource_version
-        generation = metadata.get("generation") if isinstance(metadata, dict) else metadata.generation
+        put = partial(object.__setattr__, self)
+        document = self.document
+        if document is None:
+            put("document", document := decode(Unstructured, self.response))
+        metadata = document.get("metadata") or {}
+        version, generation = metadata.get("resourceVersion") or "", metadata.get("generation")
         put("version", version)
-        put("generation", generation or 0)
-        put("uid", obj.uid)
+        put("generation", generation if isinstance(generation, int) else 0)
+        put("uid", metadata.get("uid") or "")
         put("made_version", self.created or self.base_version not in ("", version))
 
     @property
     def observed_generation(self) -> int:
         """The generation that the status of the response observes; 0 if it has none, or one of another type."""
-        status = self.obj.get("status") if isinstance(self.obj, Unstructured) else getattr(self.obj, "status", None)
-        field_ = "observedGeneration" if isinstance(status, dict) else "observed_generation"
-        found = status.get(field_) if isinstance(status, dict) else getattr(status, field_, None)
+        status = self.document.get("status") if self.document is not None else None
+        found = status.get("observedGeneration") if isinstance(status, dict) else None
         return found if isinstance(found, int) else 0
 
 

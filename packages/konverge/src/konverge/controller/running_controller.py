@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from konverge.cache import Event, EventType, Lister
@@ -24,7 +25,6 @@ from konverge.triggers import CacheReader, Timer, Trigger, TriggerHandler
 
 __all__ = ["ControllerStats", "RunningController"]
 
-_READY_POLL = 0.05
 _RESYNC_BATCH = 500
 
 T = TypeVar("T", bound=AnyObject)
@@ -136,8 +136,7 @@ class RunningController(Generic[T]):
         assert self._worker is not None, "call register before run_workers"
         self._watches_before = {one: one.watch_count - one.is_watching for one in self._informers()}
         await self.wait_for_cache_sync()
-        while self.not_ready_reason():  # noqa: ASYNC110 - informers start and stop; usually this ends at once
-            await asyncio.sleep(_READY_POLL)
+        await self._dependencies.cache.changes.wait_for(lambda: not self.not_ready_reason())
         self._started = True
         async with asyncio.TaskGroup() as group:
             for number in range(self.controller.max_concurrent_reconciles):
@@ -146,10 +145,7 @@ class RunningController(Generic[T]):
     async def wait_for_cache_sync(self) -> None:
         """Wait until the first list of every kind of this controller is complete."""
         for informer in self._informers():
-            if not informer.options.optional:
-                await informer.synced.wait()
-            while not (informer.synced.is_set() or informer.is_missing):  # noqa: ASYNC110 - it is rare, and ends soon
-                await asyncio.sleep(_READY_POLL)
+            await self._dependencies.cache.changes.wait_for(partial(_is_synced_or_missing, informer))
 
     def missing_declarations(self) -> tuple[str, ...]:
         """Return a line for each kind that was applied although the controller does not declare it."""
@@ -253,3 +249,7 @@ class RunningController(Generic[T]):
     async def _run_timer(self, timer: Timer) -> None:
         async for key, reason in timer.ticks():
             self._filter.add_key(key, reason, priority=Priority.LOW)
+
+
+def _is_synced_or_missing(informer: Informer) -> bool:
+    return informer.synced.is_set() or informer.is_missing

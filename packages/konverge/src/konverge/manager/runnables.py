@@ -117,5 +117,5 @@ class InterruptedWrites:
         self.any = False
 
     def __call__(self, record: RequestRecord) -> None:
-        if record.error == "CancelledError" and record.verb not in _READS:
+        if record.cancelled and record.verb not in _READS:
             self.any = True

@@ -56,7 +56,6 @@ __all__ = ["RunningManager"]
 
 _log = logging.getLogger("konverge.manager")
 
-_SYNC_POLL_INTERVAL = 0.25
 _RECORDER_GRACE = 2.0
 
 
@@ -89,7 +88,7 @@ class RunningManager:
         self._heartbeat = Heartbeat()
         self._thread: LeaseThread | None = None
         supplied = options.client
-        self._leases_in_thread = not isinstance(supplied, Client) or supplied.for_another_loop() is not None
+        self._leases_in_thread = not isinstance(supplied, Client) or supplied.with_new_transport() is not None
         self._workers: asyncio.Task[None] | None = None
         self._drained = True
         self._last_applied = LastApplied()
@@ -285,7 +284,7 @@ class RunningManager:
         """Return a new client, for another loop; the manager's own if its server runs on this loop."""
         supplied = self.options.client
         if isinstance(supplied, Client):
-            return supplied.for_another_loop() or nullcontext(supplied)
+            return supplied.with_new_transport() or nullcontext(supplied)
         return Client.connect(self._config())
 
     def _register(self, controller: Controller[Any], cache: Cache) -> RunningController[Any]:
@@ -311,8 +310,8 @@ class RunningManager:
         await self.leader_elections.run()
 
     async def _wait_for_caches(self) -> None:
-        while not self._caches_synced():  # noqa: ASYNC110 - it waits for many conditions, and rarely
-            await asyncio.sleep(_SYNC_POLL_INTERVAL)
+        assert self.cache is not None
+        await self.cache.changes.wait_for(self._caches_synced)
 
     def _caches_synced(self) -> bool:
         """Report whether each collection is synced, or is of a kind that does not exist yet."""

@@ -1,6 +1,15 @@
 """Kubernetes objects: keys, kinds, metadata, typed models and their value types. No I/O."""
 
-from konverge.objects.codec import decode, decode_list, decode_unstructured, decoder_for, encode, from_wire, to_wire
+from konverge.objects.codec import (
+    decode,
+    decode_list,
+    decode_unstructured,
+    decode_with_document,
+    decoder_for,
+    encode,
+    from_wire,
+    to_wire,
+)
 from konverge.objects.conditions import (
     Condition,
     HasConditions,
@@ -51,6 +60,7 @@ __all__ = [
     "decode",
     "decode_list",
     "decode_unstructured",
+    "decode_with_document",
     "decoder_for",
     "difference",
     "encode",

@@ -11,15 +11,24 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 import msgspec
 
 from konverge.errors import DecodeError
-from konverge.objects.metadata import ListMeta
+from konverge.objects.metadata import ListMeta, ManagedFieldsEntry
 from konverge.objects.resources import SOURCE, AnyObject, ListItemSource, ListSource, Resource, Unstructured
 
-__all__ = ["decode", "decode_list", "decode_unstructured", "decoder_for", "encode", "from_wire", "to_wire"]
+__all__ = [
+    "decode",
+    "decode_list",
+    "decode_unstructured",
+    "decode_with_document",
+    "decoder_for",
+    "encode",
+    "from_wire",
+    "to_wire",
+]
 
 T = TypeVar("T")
 
@@ -98,6 +107,36 @@ def _list_decoder_for(type_: Any) -> Callable[[bytes], Any]:
 def decode_unstructured(data: bytes) -> Unstructured:
     """Decode JSON bytes as an unstructured object."""
     return decode(Unstructured, data)
+
+
+def decode_with_document(type_: type[T], data: bytes) -> tuple[T, Unstructured]:
+    """Return the object that `decode` returns, and the same as JSON values; the bytes are parsed once.
+
+    They are parsed again only if the values do not match the type as they are. Do not change the values: the object may
+    share them.
+
+    Raises: DecodeError as `decode` does.
+    """
+    try:
+        found: dict[str, Any] = _plain.decode(data)
+        document = Unstructured({**found})  # raises TypeError for anything but a JSON object
+        if type_ is Unstructured:
+            return cast(T, document), document
+        metadata = document["metadata"]
+        managed = metadata.get("managedFields")
+        rest = {**document, "metadata": {**metadata, "managedFields": []}} if managed else document
+        value: Any = msgspec.convert(rest, type_, dec_hook=_decode_value)
+        for one in managed or ():
+            # The fields are kept as bytes, which cannot be converted.
+            rest = dict(one)
+            fields = rest.pop("fieldsV1", None)
+            entry = msgspec.convert(rest, ManagedFieldsEntry)
+            entry.fields_v1 = msgspec.Raw(_encoder.encode(fields))
+            value.metadata.managed_fields.append(entry)
+    except (*_DECODE_ERRORS, AttributeError, KeyError, TypeError, ValueError):
+        return decode(type_, data), decode(Unstructured, data)
+    value.__dict__[SOURCE] = data
+    return cast(T, value), document
 
 
 def encode(value: Any) -> bytes:

@@ -23,6 +23,7 @@ import msgspec
 from konverge.cache import Cache, Entry
 from konverge.client import Client
 from konverge.client.targets import Target, resolve_key, resolve_object_target
+from konverge.client.writes import Written
 from konverge.errors import AlreadyOwned, ApiError, ApplyConflict, Conflict, Forbidden, Invalid, NotFound
 from konverge.objects import AnyObject, Key, Kind, OwnerReference, Resource, Unstructured, encode, full_object_bytes
 from konverge.reconcile.applied import AppliedObjects
@@ -142,11 +143,10 @@ class Applier:
             assert live is not None
             applied.finish(ready, None, None)
             return live.read(target.type)
-        document = _decode(_bytes_of(sent))
-        applied.finish(ready, None if live is None else live.json, document)
+        applied.finish(ready, None if live is None else live.json, sent.document)
         if not self._client.options.dry_run:
-            self._record_result(prepared, sent, document)
-        return sent
+            self._record_result(prepared, sent.obj, sent.document)
+        return sent.obj
 
     async def hand_over(self, obj: AnyObject, path: str, *, to: str, owner: AnyObject | None = None) -> None:
         """Make another manager a co-owner of a field of an applied object: leaving it out then does not reset it.
@@ -218,7 +218,7 @@ class Applier:
         owner: AnyObject | None,
         force: bool,
         recreate: Recreate,
-    ) -> R | None:
+    ) -> Written[R] | None:
         """Send the apply, unless the object matches; return the response."""
         references = _other_owners(live, owner)
         if live is None:
@@ -257,11 +257,11 @@ class Applier:
 
     async def _send(
         self, desired: _Desired[R], live: Entry | None, precondition: Precondition, *, force: bool, recreate: Recreate
-    ) -> R:
+    ) -> Written[R]:
         try:
             if live is not None:
                 precondition = await self._empty_collections(desired, live, precondition, force)
-            return await self._client.apply(precondition.added_to(desired.obj), force=force)
+            return await self._client.send_apply(precondition.added_to(desired.obj), force=force)
         except Invalid as error:
             if not recreate or live is None or is_stale(error):
                 raise
@@ -274,7 +274,7 @@ class Applier:
                 uid=live.uid,
                 propagation=propagation,
             )
-        return await self._client.apply(CREATE_ONLY.added_to(desired.obj), force=force)
+        return await self._client.send_apply(CREATE_ONLY.added_to(desired.obj), force=force)
 
     async def _empty_collections(
         self, desired: _Desired[Any], live: Entry, precondition: Precondition, force: bool

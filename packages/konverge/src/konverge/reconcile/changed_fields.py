@@ -15,9 +15,6 @@ _SYSTEM_FIELDS: Final = ("resourceVersion", "generation", "managedFields", "crea
 _NAME: Final = re.compile(r"[A-Za-z0-9_$-]+")
 _ABSENT: Final[Any] = object()
 
-_NULL: Final = msgspec.Raw(b"null")
-
-_decode_parts = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -33,18 +30,11 @@ def changed_fields(old: bytes | dict[str, Any], new: bytes | dict[str, Any]) -> 
     return list(_paths("", _content(old), _content(new)))
 
 
-def hash_content_and_status(document: bytes) -> tuple[bytes, bytes]:
+def hash_content_and_status(document: bytes | dict[str, Any]) -> tuple[bytes, bytes]:
     """Return a short hash of an object without status and the server's own metadata, and one of its status."""
-    parts = _decode_parts(document)
-    status = parts.pop("status", _NULL)
-    metadata = _decode_parts(parts.pop("metadata"))
-    digest = blake2b(digest_size=16)
-    # Raw bytes are enough: a server encodes the same values as the same bytes.
-    for name, value in (*metadata.items(), *parts.items()):
-        if name not in _SYSTEM_FIELDS:
-            digest.update(name.encode())
-            digest.update(value)
-    return digest.digest(), blake2b(status, digest_size=16).digest()
+    values: dict[str, Any] = document if isinstance(document, dict) else _decode(document)
+    content, status = _encode(_content(values)), _encode(values.get("status"))
+    return blake2b(content, digest_size=16).digest(), blake2b(status, digest_size=16).digest()
 
 
 def _content(document: bytes | dict[str, Any]) -> dict[str, Any]:

@@ -336,5 +336,11 @@ def record_in_cache(cache: Cache, write: WriteEvent, *, writer: object = None) -
     if write.verb == "delete":
         cache.record_delete(write.kind, write.key, write.response, version=write.base_version, writer=writer)
         return
-    base_version = write.base_version
-    cache.record_write(write.kind, write.response, created=write.created, base_version=base_version, writer=writer)
+    cache.record_write(
+        write.kind,
+        write.response,
+        document=write.document,
+        created=write.created,
+        base_version=write.base_version,
+        writer=writer,
+    )

@@ -97,7 +97,8 @@ class WriteHistory:
         return f"{names}{more} {verb} changing (another client sets the same field, or the desired value is not stable)"
 
     def _compare(self, write: WriteEvent, cache: Cache, now: float) -> None:
-        content, status = hash_content_and_status(write.response)
+        assert write.document is not None  # only a delete has none
+        content, status = hash_content_and_status(write.document)
         if content != self.content:
             if self.stable:
                 self.reconciles = 0

@@ -24,8 +24,8 @@ _log = logging.getLogger("konverge.client")
 class RequestRecord:
     """One attempt of a request: its verb, its object and its result.
 
-    `status` is the HTTP status code, or 0 if there was no response; `error` then names the class of the error. The
-    record of a stream ends with the headers of the response.
+    `status` is the HTTP status code, or 0 if there was no response; `error` then names the class of the error, and
+    `cancelled` is True if the caller was cancelled. The record of a stream ends with the headers of the response.
     """
 
     verb: str
@@ -36,6 +36,7 @@ class RequestRecord:
     duration: float
     attempt: int
     error: str = ""
+    cancelled: bool = False
 
 
 def log_request(record: RequestRecord) -> None:

@@ -6,9 +6,9 @@ from konverge.wire.frames import Bookmark, Frame, FrameReader
 from konverge.wire.headers import retry_after, warning_texts
 from konverge.wire.messages import (
     BufferedResponse,
-    CopyableTransport,
     Request,
     Response,
+    SocketTransport,
     Transport,
     WebSocket,
     WebSocketTransport,
@@ -22,7 +22,6 @@ __all__ = [
     "Bookmark",
     "BufferedResponse",
     "Channel",
-    "CopyableTransport",
     "DeleteOptions",
     "Frame",
     "FrameReader",
@@ -30,6 +29,7 @@ __all__ = [
     "Query",
     "Request",
     "Response",
+    "SocketTransport",
     "Transport",
     "WatchOptions",
     "WebSocket",

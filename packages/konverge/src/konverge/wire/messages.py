@@ -17,9 +17,9 @@ from typing import Protocol, Self, runtime_checkable
 
 __all__ = [
     "BufferedResponse",
-    "CopyableTransport",
     "Request",
     "Response",
+    "SocketTransport",
     "Transport",
     "WebSocket",
     "WebSocketTransport",
@@ -124,8 +124,8 @@ class Transport(Protocol):
 
 
 @runtime_checkable
-class CopyableTransport(Transport, Protocol):
-    """A transport that another event loop can have a copy of: one over sockets."""
+class SocketTransport(Transport, Protocol):
+    """A transport over sockets: another event loop can have a copy of it."""
 
     def copy(self) -> Transport:
         """Return a new transport to the same server, with connections of its own."""

@@ -84,7 +84,7 @@ async def test_a_client_over_sockets_has_a_copy_for_another_loop(tmp_path: Path)
         config = load_config(kubeconfig=tmp_path / "kubeconfig", environ={})
         async with Client.connect(config).using(namespace="kube-system", timeout=7.0) as client:
             await client.list(ConfigMap)
-            copied = client.for_another_loop()
+            copied = client.with_new_transport()
             assert copied is not None
             assert copied.options == client.options
 
@@ -97,4 +97,4 @@ async def test_a_client_over_sockets_has_a_copy_for_another_loop(tmp_path: Path)
 
 
 async def test_a_client_of_a_server_on_the_same_loop_has_no_copy() -> None:
-    assert Client(InProcessTransport(EmbeddedServer().handle)).for_another_loop() is None
+    assert Client(InProcessTransport(EmbeddedServer().handle)).with_new_transport() is None
