@@ -138,7 +138,7 @@ class Caller:
         if not isinstance(self.transport, WebSocketTransport):
             raise TypeError(f"{info}: {type(self.transport).__name__} cannot open WebSockets")
         started, begin = time.time(), time.perf_counter()
-        status, error = 0, ""
+        status, failure = 0, None
         try:
             opened = await self.transport.open_websocket(request, protocols)
             if isinstance(opened, WebSocket):
@@ -147,11 +147,12 @@ class Caller:
             status = opened.status
             await self._read_response(dataclasses.replace(request, stream=False), opened, info)
             raise TransportError(f"{info}: the server did not upgrade the connection")
-        except BaseException as failure:
-            error = type(failure).__name__
+        except BaseException as error:
+            failure = error
             raise
         finally:
-            self._notify(info, status, started, time.perf_counter() - begin, 1, error)
+            self._notify(info, status, started, time.perf_counter() - begin, 1, failure)
+            failure = None  # no cycle of the error and this frame
 
     async def _send_with_retries(self, request: Request, info: RequestInfo, retry: RetryMode) -> tuple[Response, bytes]:
         loop = asyncio.get_running_loop()
@@ -177,15 +178,11 @@ class Caller:
             response = await self.transport.send(request)
             status = response.status
             return await self._read_response(request, response, info)
-        except BaseException as raised:
-            failure = raised
+        except BaseException as error:
+            failure = error
             raise
         finally:
-            if self._observers:
-                duration = time.perf_counter() - begin
-                error = "" if failure is None else type(failure).__name__
-                facts = (status, started, duration, attempt, error, isinstance(failure, asyncio.CancelledError))
-                self._notify(RequestRecord(info.verb, info.kind, info.key, *facts))
+            self._notify(info, status, started, time.perf_counter() - begin, attempt, failure)
             failure = None  # no cycle of the error and this frame
 
     async def _read_response(self, request: Request, response: Response, info: RequestInfo) -> tuple[Response, bytes]:
@@ -213,7 +210,20 @@ class Caller:
         timeout = left if request.timeout is None else min(left, request.timeout)
         return dataclasses.replace(request, timeout=timeout, before_write=partial(_check_guard, self._guard, info))
 
-    def _notify(self, record: RequestRecord) -> None:
+    def _notify(
+        self,
+        info: RequestInfo,
+        status: int,
+        started: float,
+        duration: float,
+        attempt: int,
+        failure: BaseException | None,
+    ) -> None:
+        if not self._observers:
+            return
+        error = "" if failure is None else type(failure).__name__
+        facts = (status, started, duration, attempt, error, isinstance(failure, asyncio.CancelledError))
+        record = RequestRecord(info.verb, info.kind, info.key, *facts)
         for observer in self._observers:
             try:
                 observer(record)

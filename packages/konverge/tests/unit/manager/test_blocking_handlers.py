@@ -63,7 +63,7 @@ async def test_a_blocking_handler_does_not_lose_the_lease(supplies_client: bool,
         election = LeaderElection("blocking", "default", retry_period=0.1)
         client = Client.connect(config)
         manager = Manager(client if supplies_client else config, name="blocking", leader_election=election)
-        manager.add(controller_for(ConfigMap).predicate(lambda event: event.new is not None).build(block))
+        manager.add(controller_for(ConfigMap).build(block))
         async with client, background(thread.call(lambda: count_renewals(config, blocked, renewed))):
             await client.create(ConfigMap(metadata=ObjectMeta(name="slow", namespace="default")))
             async with manager.running() as running:
