@@ -14,6 +14,7 @@ from konverge.telemetry import (
     ControllerSnapshot,
     EventSnapshot,
     LeaseSnapshot,
+    MetricValue,
     RequestMetrics,
     SnapshotSources,
 )
@@ -99,12 +100,11 @@ class Monitoring:
                 workers=stats.workers,
                 active_workers=stats.active_workers,
                 ready=queue.ready,
-                delayed=queue.delayed,
                 adds=queue.adds,
                 retries=queue.retries,
-                oldest_wait=queue.oldest_wait,
                 longest_running=stats.longest_running,
                 unfinished=stats.unfinished,
+                metrics=MetricValue.all_of(queue),
             )
 
     def _cache_snapshots(self) -> Iterator[CacheSnapshot]:

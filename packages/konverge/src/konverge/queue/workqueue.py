@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
-from typing import Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from konverge.errors import QueueClosed
 from konverge.queue.backoff import Backoff
@@ -21,7 +21,12 @@ __all__ = ["QueueStats", "WorkQueue"]
 K = TypeVar("K", bound=Hashable)
 
 
-@dataclass(frozen=True)
+def _metric(kind: Literal["gauge", "counter"], name: str, text: str) -> Any:
+    """Return a field that is a metric too: this is all that a metric of queues needs, and a value in `stats`."""
+    return field(metadata={"metric": (kind, name, text)})
+
+
+@dataclass(frozen=True, kw_only=True)
 class QueueStats:
     """The keys of a queue by state, its counters, and the longest times in seconds.
 
@@ -30,12 +35,12 @@ class QueueStats:
 
     name: str
     ready: int
-    delayed: int
+    delayed: int = _metric("gauge", "konverge_queue_delayed", "Keys that are due later")
     in_flight: int
-    adds: int
+    adds: int = _metric("counter", "konverge_queue_adds", "Keys added to the queue")
     gets: int
-    retries: int
-    oldest_wait: float
+    retries: int = _metric("counter", "konverge_queue_retries", "Keys requeued with backoff")
+    oldest_wait: float = _metric("gauge", "konverge_queue_oldest_wait_seconds", "Time the oldest ready key has waited")
     longest_running: float
 
 

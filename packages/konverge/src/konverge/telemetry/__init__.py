@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         ControllerSnapshot,
         EventSnapshot,
         LeaseSnapshot,
+        MetricValue,
         SnapshotSources,
     )
 
@@ -30,6 +31,7 @@ __all__ = [
     "HumanFormatter",
     "JsonFormatter",
     "LeaseSnapshot",
+    "MetricValue",
     "RequestMetrics",
     "RequestRecord",
     "RequestSpans",
@@ -40,7 +42,7 @@ __all__ = [
     "without_secrets",
 ]
 
-_SNAPSHOTS = {"CacheSnapshot", "ControllerSnapshot", "EventSnapshot", "LeaseSnapshot", "SnapshotSources"}
+_SNAPSHOTS = {"CacheSnapshot", "ControllerSnapshot", "EventSnapshot", "LeaseSnapshot", "MetricValue", "SnapshotSources"}
 
 
 def __getattr__(name: str) -> Any:

@@ -98,17 +98,7 @@ def _controller_metrics(found: list[ControllerSnapshot]) -> Iterator[Metric]:
     labels = ("controller",)
     # Both labels, since controller-runtime labels the queue with `name`: one metric serves either.
     yield gauge("workqueue_depth", "Ready keys", ("controller", "name"), [((c.name, c.name), c.ready) for c in found])
-    yield gauge("konverge_queue_delayed", "Keys that are due later", labels, [((c.name,), c.delayed) for c in found])
-    yield gauge(
-        "konverge_queue_oldest_wait_seconds",
-        "Time that the oldest ready key has waited",
-        labels,
-        [((c.name,), c.oldest_wait) for c in found],
-    )
-    yield counter("konverge_queue_adds", "Keys added to the queue", labels, [((c.name,), c.adds) for c in found])
-    yield counter(
-        "konverge_queue_retries", "Keys requeued with backoff", labels, [((c.name,), c.retries) for c in found]
-    )
+    yield from _declared_metrics(found)
     yield gauge(
         "konverge_longest_running_reconcile_seconds",
         "Duration of the longest active reconcile",
@@ -123,6 +113,16 @@ def _controller_metrics(found: list[ControllerSnapshot]) -> Iterator[Metric]:
     )
     yield gauge("konverge_active_workers", "Active workers", labels, [((c.name,), c.active_workers) for c in found])
     yield gauge("konverge_workers", "Maximum concurrent reconciles", labels, [((c.name,), c.workers) for c in found])
+
+
+def _declared_metrics(found: list[ControllerSnapshot]) -> Iterator[Metric]:
+    """Yield the metrics that components declare beside their numbers, one family for all controllers."""
+    samples: dict[tuple[str, str, str], list[tuple[tuple[str, ...], float]]] = {}
+    for controller in found:
+        for one in controller.metrics:
+            samples.setdefault((one.kind, one.name, one.text), []).append(((controller.name,), one.value))
+    for (kind, name, text), values in samples.items():
+        yield (counter if kind == "counter" else gauge)(name, text, ("controller",), values)
 
 
 def _cache_metrics(found: list[CacheSnapshot]) -> Iterator[Metric]:

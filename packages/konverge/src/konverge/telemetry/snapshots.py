@@ -7,29 +7,48 @@ snapshots; the functions are called at each scrape.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypeAlias
 
-__all__ = ["CacheSnapshot", "ControllerSnapshot", "EventSnapshot", "LeaseSnapshot", "SnapshotSources"]
+__all__ = ["CacheSnapshot", "ControllerSnapshot", "EventSnapshot", "LeaseSnapshot", "MetricValue", "SnapshotSources"]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricValue:
+    """A number of a component, and the metric that shows it; the name of a counter is without `_total`."""
+
+    kind: Literal["gauge", "counter"]
+    name: str
+    text: str
+    value: float
+
+    @classmethod
+    def all_of(cls, stats: Any) -> tuple[MetricValue, ...]:
+        """Return the fields of a dataclass that declare a metric: `field(metadata={"metric": (kind, name, text)})`."""
+        found = []
+        for one in fields(stats):
+            if "metric" in one.metadata:
+                kind, name, text = one.metadata["metric"]
+                found.append(cls(kind, name, text, getattr(stats, one.name)))
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSnapshot:
     """A controller and its queue at one moment. Counts begin at the start of the process; durations are seconds.
 
-    `unfinished` is the sum of the durations of all active reconciles.
+    `unfinished` is the sum of the durations of all active reconciles, `metrics` are shown as they are.
     """
 
     name: str
     workers: int = 0
     active_workers: int = 0
     ready: int = 0
-    delayed: int = 0
     adds: int = 0
     retries: int = 0
-    oldest_wait: float = 0.0
     longest_running: float = 0.0
     unfinished: float = 0.0
+    metrics: tuple[MetricValue, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
+from konverge.queue import QueueStats
 from konverge.telemetry import (
     CacheSnapshot,
     ControllerMetrics,
     ControllerSnapshot,
     EventSnapshot,
     LeaseSnapshot,
+    MetricValue,
     RequestMetrics,
     RequestRecord,
     SnapshotSources,
@@ -25,12 +27,23 @@ WEB = ControllerSnapshot(
     workers=4,
     active_workers=2,
     ready=7,
-    delayed=3,
     adds=100,
     retries=5,
-    oldest_wait=1.5,
     longest_running=8.0,
     unfinished=9.0,
+    metrics=MetricValue.all_of(
+        QueueStats(
+            name="webapp",
+            ready=7,
+            delayed=3,
+            in_flight=2,
+            adds=100,
+            gets=93,
+            retries=5,
+            oldest_wait=1.5,
+            longest_running=8.0,
+        )
+    ),
 )
 POD = CacheSnapshot(kind="Pod", state="watching", synced=True, objects=10, bytes=5000, idle=2.0, watches=1, lists=1)
 
