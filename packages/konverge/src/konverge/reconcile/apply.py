@@ -71,9 +71,10 @@ class _Desired(Generic[R]):
     @property
     def document(self) -> dict[str, Any]:
         """The desired state as JSON values; only a comparison of fields needs them."""
-        if self._document is None:
-            self._document = _decode(self._data)
-        return self._document
+        document = self._document
+        if document is None:
+            document = self._document = _decode(self._data)
+        return document
 
 
 class Applier:
