@@ -36,10 +36,11 @@ class ForeignFields:
     async def _find(self, database: Database, ctx: Context) -> list[str]:
         children = await _children(database, ctx)
         versions = [(one.uid, one.metadata.generation or one.metadata.resource_version) for one in children]
-        before, found = self._found.get(database.key, (None, []))
-        if before != versions:
-            found = [line for child in children for line in await _foreign_fields(child, ctx)]
-            self._found[database.key] = versions, found
+        known = self._found.get(database.key)
+        if known is not None and known[0] == versions:
+            return known[1]
+        found = [line for child in children for line in await _foreign_fields(child, ctx)]
+        self._found[database.key] = versions, found
         return found
 
 

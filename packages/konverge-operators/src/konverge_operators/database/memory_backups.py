@@ -58,5 +58,5 @@ def job_container(version: str) -> Json:
 
 
 def _backup_name(job: Job) -> str:
-    env = job.spec.template.spec.containers[0].env if job.spec.template.spec is not None else None
+    env = job.spec.template.spec.containers[0].env
     return next((one.value or "" for one in env or () if one.name == "BACKUP_NAME"), "")

@@ -12,11 +12,13 @@ class Changes:
     """Wakes the tasks that wait for a condition when something that it may depend on has changed.
 
     Promises: `wait_for` returns as soon as the condition holds after a `notify`, or at once if it holds already; no
-    notification between its check and its wait is lost; nothing is stored for a task that no longer waits.
+    notification between its check and its wait is lost; nothing is stored for a task that no longer waits; tasks wake
+    in the order in which they began to wait.
     """
 
     def __init__(self) -> None:
-        self._waiting: set[asyncio.Future[None]] = set()
+        # A dict, not a set: tasks wake in the order in which they began to wait, so that simulations replay.
+        self._waiting: dict[asyncio.Future[None], None] = {}
 
     def notify(self) -> None:
         """Let all waiting tasks check their conditions again."""
@@ -28,8 +30,8 @@ class Changes:
         """Wait until a condition holds. It is checked on the event loop, and must not block."""
         while not condition():
             waiter = asyncio.get_running_loop().create_future()
-            self._waiting.add(waiter)
+            self._waiting[waiter] = None
             try:
                 await waiter
             finally:
-                self._waiting.discard(waiter)
+                del self._waiting[waiter]

@@ -57,3 +57,19 @@ async def test_a_cache_notifies_of_its_first_list_its_watch_and_a_failure() -> N
         (missing,) = cache.declare(GADGET).informers
         await cache.changes.wait_for(lambda: "does not serve" in missing.not_synced_reason())
     assert asyncio.get_running_loop().time() < 1
+
+
+async def test_tasks_wake_in_the_order_in_which_they_began_to_wait() -> None:
+    changes, is_open, order = Changes(), list[int](), list[int]()
+
+    async def wait(number: int) -> None:
+        await changes.wait_for(lambda: bool(is_open))
+        order.append(number)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(50):
+            group.create_task(wait(number))
+        await settle()
+        is_open.append(1)
+        changes.notify()
+    assert order == list(range(50))

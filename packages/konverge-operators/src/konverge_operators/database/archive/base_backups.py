@@ -79,8 +79,9 @@ class BaseBackup:
         """Return the backup of a `backup.json`."""
         fields: dict[str, Any] = json.loads(document)
         fields.pop("size")
-        times = {name: datetime.fromisoformat(fields[name]) for name in ("started", "completed")}
-        return cls(**{**fields, **times, "parts": tuple(Part(**one) for one in fields["parts"])})
+        fields |= {name: datetime.fromisoformat(fields[name]) for name in ("started", "completed")}
+        fields["parts"] = tuple(Part(**one) for one in fields["parts"])
+        return cls(**fields)
 
 
 def write_backup(store: Store, path: str, name: str, work: Path, *, wal: bool) -> BaseBackup:
