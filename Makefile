@@ -87,7 +87,7 @@ processes: $(STAMP) ## containers as local processes, one test at a time (three 
 # let the others go first. Everything is run, whatever fails, and what each part prints comes in one piece when it ends.
 LANES := --jobs=2 --keep-going --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-test: lint vocabulary ## everything: lint, types, all tests (a quarter of an hour on two cores)
+test: lint vocabulary ## everything: lint, types, all tests (half an hour on two cores)
 	@echo 'Types and all tests, two parts at a time; the output of a part comes when it is done.'
 	@$(MAKE) $(LANES) contract types pyright fast cluster wheels
 	@$(MAKE) --no-print-directory processes
@@ -137,7 +137,7 @@ engines: $(STAMP) ## real databases and Redis clusters on process nodes under fa
 	$(BIN)/pytest -m engines -s tests/engines
 
 # Each benchmark writes bench/results/<name>.md and .json; report.py makes docs/benchmarks.md of the JSON files.
-bench: bench-controller bench-client bench-transport bench-cache bench-cache-events bench-scale ## all benchmarks with peers, then docs/benchmarks.md (two hours on a quiet machine)
+bench: bench-controller bench-client bench-transport bench-cache bench-cache-events bench-scale ## all benchmarks with peers, then docs/benchmarks.md (hours, on a quiet machine)
 	$(BIN)/python bench/report.py
 
 bench-smoke: $(STAMP) ## the benchmarks in small, without peers: whether they run (make test does so too)

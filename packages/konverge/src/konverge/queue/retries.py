@@ -101,7 +101,7 @@ class Retries(Generic[K]):
             delay = self._limiter.delay(key, failures, now)
             if 0 <= delay < math.inf:
                 return delay
-            _log.error("rate limiter returned no delay: %s", delay, extra={"key": str(key)})
+            _log.error("rate limiter returned no delay", extra={"key": str(key), "delay": str(delay)})
         except Exception:
             _log.exception("rate limiter failed", extra={"key": str(key)})
         return self._fallback.delay(key, failures, now)

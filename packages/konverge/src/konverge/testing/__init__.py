@@ -1,4 +1,4 @@
-"""Tools for tests of operators: a real control plane, virtual time, and fault injection.
+"""What tests of operators need: a real control plane, virtual time, and fault injection.
 
 `ControlPlane` starts etcd and kube-apiserver (and kube-controller-manager on request). The pytest fixtures are in
 `konverge.testing.fixtures`; load them with ``pytest_plugins = ["konverge.testing.fixtures"]``. `FaultProxy` and
