@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from binascii import crc_hqx
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -21,16 +20,12 @@ from konverge_operators.redis.local_images import local_images
 from konverge_operators.redis.operator import new_operator
 from process_clusters import ProcessCluster, process_cluster
 from process_operators import operating_in
+from redis_bus import slot_of
 from redis_servers import cluster_sample
 
 LIMIT = 240.0
 NAME = "store"
 _BATCH = 500
-
-
-def slot_of(key: str) -> int:
-    """Return the slot of a key without braces."""
-    return crc_hqx(key.encode(), 0) % SLOTS
 
 
 class StoreClient:

@@ -9,37 +9,18 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Literal
 
 from konverge import Client
 from konverge_operators.redis.cluster.engine import Engine, NodeState, Peer, Server, Unreachable
 from konverge_operators.redis.cluster.slots import SLOTS
 from konverge_operators.redis.servers import digest
+from redis_bus import FakeNode, assign, follow, hear, mark_foreign_keys, promote, raise_epoch, slot_of, votes_for
 
 
 class Crash(BaseException):
     """The process of the operator ends in the middle of a command."""
-
-
-@dataclass
-class FakeNode:
-    """One server, which belongs to a pod name. `host` is "" while it does not run."""
-
-    pod: str
-    id: str
-    host: str = ""
-    epoch: int = 0
-    primary: str = ""
-    primary_host: str = ""  # where it replicates, if that is not the address of its primary that it knows
-    slots: frozenset[int] = frozenset()
-    keys: dict[int, frozenset[str]] = field(default_factory=dict)  # replaced, never changed: replicas share it
-    migrating: dict[int, str] = field(default_factory=dict)
-    importing: dict[int, str] = field(default_factory=dict)
-    known: dict[str, Peer] = field(default_factory=dict)
-    banned: set[str] = field(default_factory=set)
-    passwords: frozenset[str] = frozenset()  # hashes; without any, all are accepted
-    primary_password: str = ""
 
 
 class MemoryEngine:
@@ -55,6 +36,7 @@ class MemoryEngine:
         self.removed: set[str] = set()  # pods that do not exist; their claims do
         self.formed = 0
         self.memory = 0  # of each primary
+        self.most_open = 0  # how many slots were half-open at a time
         self._ids = 0
 
     # What happens to servers
@@ -64,7 +46,8 @@ class MemoryEngine:
         node = self.nodes.get(pod)
         if node is None:
             node = self.nodes[pod] = self._new_node(pod)
-        node.host = host
+        node.host, node.was_synced, node.offset = host, False, 0
+        mark_foreign_keys(node)
         self.gossip()
 
     def stop(self, pod: str) -> None:
@@ -88,16 +71,24 @@ class MemoryEngine:
         lost = {node.primary for node in self.nodes.values() if node.primary} - {node.id for node in reached}
         for id_ in sorted(lost):
             replicas = [node for node in self.nodes.values() if node.primary == id_ and node.pod not in self.removed]
-            if replicas and all(node in reached for node in replicas):
-                self._elect(max(replicas, key=lambda node: (sum(map(len, node.keys.values())), node.pod)), id_)
+            if all(node in reached for node in replicas):
+                candidates = [node for node in replicas if node.was_synced]
+                if candidates:
+                    self._elect(max(candidates, key=lambda node: (sum(map(len, node.keys.values())), node.pod)))
         self.gossip()
 
-    def _elect(self, node: FakeNode, primary: str) -> None:
-        """Promote a replica, if most primaries vote for it; slots that have moved since are not its."""
-        voters = [one for one in self.running() if not one.primary and one.slots and one.pod not in self.cut]
-        slots = node.known[primary].slots.difference(*(one.slots for one in voters)) if primary in node.known else ()
-        if slots and 2 * sum(self._linked(node, one) for one in voters) > len(voters):
-            self._promote(node, frozenset(slots))
+    def _elect(self, node: FakeNode) -> None:
+        """Promote a replica, if most primaries vote for it."""
+        if votes_for(node, [one for one in self.running() if not one.primary and self._linked(node, one)]):
+            node.current_epoch = node.epoch = 1 + node.current_epoch
+            self._promote(node)
+
+    def _promote(self, node: FakeNode) -> None:
+        """Promote a replica, which says so to all others at once."""
+        promote(node)
+        for one in self.running():
+            if one is not node and self._linked(one, node):
+                hear(one, node)
 
     def lift_bans(self) -> None:
         """Let the time limit of every forgotten node pass."""
@@ -114,13 +105,30 @@ class MemoryEngine:
         if node is not None and slot in node.migrating:
             importing = (one for one in self.running() if one.id == node.migrating[slot] and slot in one.importing)
             node = next(importing, None)  # ASK
-        if node is None:
-            return False
+        return node is not None and self._write(node, slot, key)
+
+    def _write(self, node: FakeNode, slot: int, key: str) -> bool:
         node.keys = {**node.keys, slot: node.keys.get(slot, frozenset()) | {key}}
+        node.offset += 1
         replicas = [one for one in self.running() if one.primary == node.id and self._replicates(one, node)]
         for one in replicas:
-            one.keys = node.keys
+            self._copy(one, node)
         return bool(replicas)
+
+    def ask(self, server: Server, *words: str) -> str:
+        """Reply to GET and SET of a client, perhaps after ASKING: a key is its own value; "" is none."""
+        node, key = self._node(server), words[-1]
+        slot, asking, writes = slot_of(key), words[0] == "ASKING", "SET" in words
+        has_key = key in node.keys.get(slot, ())
+        owner = next((id_ for id_, _, owned in node.owners() if slot in owned), "")
+        if slot in node.migrating and owner == node.id and not has_key:
+            return f"ASK {node.known[node.migrating[slot]].host}"
+        if owner != node.id and not (asking and slot in node.importing):
+            return f"MOVED {node.known[owner].host}" if owner else "CLUSTERDOWN"
+        if writes:
+            self._write(node, slot, key)
+            return "OK"
+        return key if has_key else ""
 
     def owner(self, slot: int) -> FakeNode | None:
         claims = [node for node in self.running() if slot in node.slots]
@@ -133,7 +141,8 @@ class MemoryEngine:
         primary = next((one for one in self.running() if one.id == node.primary), None)
         return NodeState(
             id=node.id,
-            epoch=node.epoch,
+            epoch=node.claim()[1],
+            offset=node.offset,
             keys=sum(map(len, node.keys.values())),
             memory=self.memory,
             primary=node.primary,
@@ -151,11 +160,13 @@ class MemoryEngine:
         node, met = self._command(server), self._node(other)
         for one, two in ((node, met), (met, node)):
             one.banned.discard(two.id)
-            one.known[two.id] = self._peer(two)
+            one.known[two.id] = replace(one.known.get(two.id, Peer("")), host=two.host)
         self._done()
 
     async def add_slots(self, server: Server, slots: Collection[int]) -> None:
         node = self._command(server)
+        if any(owned & frozenset(slots) for _, _, owned in node.owners()):
+            raise Unreachable(f"{node.pod}: a slot is busy")
         assert not any(slot in one.slots for one in self.nodes.values() for slot in slots), "a slot gets a second owner"
         if not any(one.slots for one in self.nodes.values()):
             assert not any(keys for one in self.nodes.values() for keys in one.keys.values()), "keys are left behind"
@@ -171,6 +182,7 @@ class MemoryEngine:
             raise Unreachable(f"{one.pod}: unknown node {node}")
         part = self._part(slots)
         self._set_slots(one, part, state, node)
+        self.most_open = max(self.most_open, len({slot for each in self.nodes.values() for slot in each.importing}))
         self._done(crash=len(part) < len(slots), news=state == "node")
 
     async def close_slots(self, server: Server, slots: Collection[int]) -> None:
@@ -189,6 +201,7 @@ class MemoryEngine:
         merged = {slot: node.keys.get(slot, frozenset()) | keys for slot, keys in moved.items()}
         node.keys = {**node.keys, **merged}
         source.keys = {slot: keys for slot, keys in source.keys.items() if slot not in moved}
+        source.offset, node.offset = source.offset + len(moved), node.offset + len(moved)
         self._done(crash=len(part) < len(slots), news=bool(moved))
 
     async def slots_with_keys(self, server: Server, slots: Collection[int]) -> frozenset[int]:
@@ -197,26 +210,35 @@ class MemoryEngine:
 
     async def replicate(self, server: Server, primary: str) -> None:
         node = self._command(server)
-        if primary not in node.known:
-            raise Unreachable(f"{node.pod}: unknown node {primary}")
-        assert not node.slots, "a node with slots becomes a replica"
-        if not node.primary and any(node.keys.values()):
-            raise Unreachable(f"{node.pod} has keys")
-        self._demote(node, primary)
+        if primary not in node.known or node.known[primary].primary:
+            raise Unreachable(f"{node.pod}: {primary} is no primary that it knows")
+        if not node.primary and (node.slots or any(node.keys.values())):
+            raise Unreachable(f"{node.pod} has slots or keys")
+        follow(node, primary)
         self._done()
 
-    async def fail_over(self, server: Server) -> None:
+    async def fail_over(self, server: Server, how: Literal["", "FORCE", "TAKEOVER"] = "") -> None:
         node = self._command(server)
+        if node.primary not in node.known:
+            raise Unreachable(f"{node.pod} is not a replica")
         primary = next((one for one in self.running() if one.id == node.primary), None)
-        if primary is None or not self._linked(node, primary):
+        if not how and (primary is None or not self._linked(node, primary)):
             raise Unreachable(f"{node.pod}: its primary does not reply")
-        self._promote(node, primary.slots)
-        self._demote(primary, node.id)
+        if how == "TAKEOVER":
+            raise_epoch(node)
+            self._promote(node)
+        else:
+            self._elect(node)
+        self._done()
+
+    async def raise_epoch(self, server: Server) -> None:
+        raise_epoch(self._command(server))
         self._done()
 
     async def forget(self, server: Server, node: str) -> None:
         one = self._command(server)
-        assert one.primary != node, "a replica forgets its primary"
+        if node in (one.id, one.primary):
+            raise Unreachable(f"{one.pod} does not forget itself or its primary")
         one.known.pop(node, None)
         one.banned.add(node)
         self._done()
@@ -285,27 +307,18 @@ class MemoryEngine:
             one.migrating |= dict.fromkeys(slots, node)
         elif node == one.id:
             if chosen & one.importing.keys():
-                one.epoch = 1 + max(other.epoch for other in self.nodes.values())
+                raise_epoch(one)
+            for id_, peer in list(one.known.items()):
+                if peer.slots & chosen:
+                    one.known[id_] = replace(peer, slots=peer.slots - chosen)
             one.slots |= chosen
             one.importing = {slot: id_ for slot, id_ in one.importing.items() if slot not in chosen}
         else:
             if any(one.keys.get(slot) for slot in chosen & one.slots):
                 raise Unreachable(f"{one.pod} has keys of the slots")
             one.slots -= chosen
+            assign(one, node, chosen)
             one.migrating = {slot: id_ for slot, id_ in one.migrating.items() if slot not in chosen}
-
-    def _promote(self, node: FakeNode, slots: frozenset[int]) -> None:
-        node.epoch = 1 + max(other.epoch for other in self.nodes.values())
-        node.primary, node.slots = "", slots
-
-    def _demote(self, node: FakeNode, primary: str) -> None:
-        """Make a node a replica: it loses its keys, slots and marks."""
-        node.primary, node.primary_host, node.keys, node.slots = primary, "", {}, frozenset()
-        node.migrating.clear()
-        node.importing.clear()
-
-    def _peer(self, node: FakeNode) -> Peer:
-        return Peer(host=node.host, primary=node.primary, slots=node.slots, epoch=node.epoch)
 
     def _linked(self, one: FakeNode, two: FakeNode) -> bool:
         """Report whether two nodes exchange messages: both know each other, one of them by the current address."""
@@ -321,54 +334,59 @@ class MemoryEngine:
         return self._linked(one, primary) and (not primary.passwords or one.primary_password in primary.passwords)
 
     def gossip(self) -> None:
-        """Spread what nodes know until nothing changes: addresses, owners of slots, other nodes, data of primaries."""
+        """Let all nodes exchange messages until nothing changes: addresses, owners of slots, other nodes, data."""
         running, changed = self.running(), True
-        hosts = {node.id: node.host for node in running}
+        self.random.shuffle(running)
+        self._find_strangers(running)
         while changed:
             changed = False
             for two in running:
-                peer = self._peer(two)
                 for one in running:
                     if one is not two and self._linked(one, two):
-                        changed |= self._learn_peers(one, two, peer, hosts) | self._learn_slots(one, two)
+                        changed |= hear(one, two)
+                        changed |= one.primary == two.id and self._copy(one, two)
+            for one in running:
+                changed |= self._introduce(one, running)
 
-    def _learn_peers(self, one: FakeNode, two: FakeNode, peer: Peer, hosts: dict[str, str]) -> bool:
-        changed = one.known[two.id] != peer
-        one.known[two.id] = peer
-        for id_, other in two.known.items():
-            known = one.known.get(id_)
-            if known is other or id_ == one.id or id_ in one.banned:
+    def _find_strangers(self, running: list[FakeNode]) -> None:
+        """Remove the addresses of nodes at which another one replies now."""
+        ids = {node.host: node.id for node in running if node.pod not in self.cut}
+        for one in running:
+            for id_, peer in list(one.known.items()) if one.pod not in self.cut else ():
+                if ids.get(peer.host, id_) != id_:
+                    one.known[id_] = replace(peer, host="")
+
+    def _introduce(self, one: FakeNode, running: list[FakeNode]) -> bool:
+        """Tell a node of the others that run, and of their new addresses; a handshake with any other one fails."""
+        changed = False
+        for node in running:
+            known = one.known.get(node.id)
+            if node is one or (known is not None and known.host == node.host) or self.cut & {one.pod, node.pod}:
                 continue
-            if known is None or (known.host != other.host == hosts.get(id_, other.host)):
-                one.known[id_] = other
+            if not any(self._linked(one, two) and _knows(two, node) for two in running):
+                continue
+            if known is not None:
+                one.known[node.id] = replace(known, host=node.host)
+                if one.primary == node.id:
+                    one.primary_host = one.primary_host or known.host  # Redis 6.2 goes on connecting there
+                changed = True
+            elif node.id not in one.banned:
+                one.known[node.id] = Peer(node.host)
+                node.known.setdefault(one.id, Peer(one.host))
                 changed = True
         return changed
 
-    def _learn_slots(self, one: FakeNode, two: FakeNode) -> bool:
-        before = (one.slots, one.epoch, one.primary)
-        if not two.primary and two.epoch > one.epoch and one.slots & two.slots:
-            self._lose_slots(one, two.id, two.slots)
-        for id_, peer in two.known.items() if one.slots else ():
-            if id_ != one.id and peer.epoch > one.epoch and one.slots & peer.slots:
-                self._lose_slots(one, id_, peer.slots)  # UPDATE: what the others know of a third node counts
-        if one.primary == two.id:
-            one.epoch = max(one.epoch, two.epoch)
-            one.keys = two.keys
-            if two.primary:
-                one.primary = two.primary
-        elif not one.primary and not two.primary and one.epoch == two.epoch and one.id > two.id:
-            one.epoch = 1 + max(other.epoch for other in self.nodes.values())
-        return before != (one.slots, one.epoch, one.primary)
+    def _copy(self, one: FakeNode, primary: FakeNode) -> bool:
+        """Copy the data of a primary to its replica."""
+        if not self._replicates(one, primary) or (one.keys is primary.keys and one.was_synced):
+            return False
+        one.keys, one.offset, one.was_synced = primary.keys, primary.offset, True
+        return True
 
-    def _lose_slots(self, node: FakeNode, owner: str, slots: frozenset[int]) -> None:
-        """Remove slots that another node owns since a later epoch; a node without any becomes its replica."""
-        lost = node.slots & slots
-        node.slots -= lost
-        node.keys = {slot: keys for slot, keys in node.keys.items() if slot not in lost}
-        if not node.slots:
-            self._demote(node, owner)
-        for slot in lost:
-            node.migrating.pop(slot, None)
+
+def _knows(one: FakeNode, two: FakeNode) -> bool:
+    """Report whether a node knows another one by its current address."""
+    return two.id in one.known and one.known[two.id].host == two.host
 
 
 class PodEngine(MemoryEngine):

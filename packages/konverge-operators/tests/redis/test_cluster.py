@@ -92,6 +92,25 @@ async def test_shards_are_added_and_removed(cluster: TestCluster) -> None:
         assert "Scaling" in events
 
 
+async def test_shards_get_slots_by_their_weights_few_at_a_time(cluster: TestCluster) -> None:
+    async with running(cluster, rebalance={"weights": [2, 1], "maxConcurrent": 100}) as (client, engine):
+        assert slots_of(await found_in(client)) == [8192, 4096, 4096]
+        assert engine.most_open == 0
+        changed = await scale(cluster, client, rebalance={"weights": [1, 1, 2]})
+        assert slots_of(changed) == [4096, 4096, 8192]
+        assert engine.most_open == 100
+        assert slots_of(await scale(cluster, client, shards=4)) == [3277, 3277, 6554, 3276]
+        with pytest.raises(Invalid, match="should be greater than or equal to 1"):
+            await client.patch(RedisCluster, NAME, {"spec": {"rebalance": {"weights": [0]}}})
+        check_owners(engine)
+
+
+def slots_of(found: RedisCluster) -> list[int]:
+    """Return the number of slots of each shard."""
+    nodes = found.status.nodes
+    return [sum(one.slots for one in nodes if one.shard == shard) for shard in range(found.spec.shards)]
+
+
 async def test_replicas_are_added_and_removed(cluster: TestCluster) -> None:
     async with running(cluster) as (client, _):
         assert (await scale(cluster, client, replicasPerShard=2)).status.ready_replicas == 9

@@ -14,7 +14,7 @@ from dataclasses import replace
 import pytest
 
 from konverge.testing import run_in_virtual_time
-from konverge_operators.redis.cluster.api import RedisCluster, RedisClusterSpec
+from konverge_operators.redis.cluster.api import ClusterPhase, RedisCluster, RedisClusterSpec
 from konverge_operators.redis.cluster.engine import Server
 from konverge_operators.redis.cluster.forming import Step
 from konverge_operators.redis.cluster.reconciler import replicas_to_run
@@ -108,6 +108,8 @@ class World:
             self.engine.elect()
         elif event == 7 and (copied := [node.pod for node in self.engine.running() if self.engine.is_copied(node)]):
             self.engine.lose_data(self.random.choice(copied))
+        elif event == 8:
+            self.cluster.spec.rebalance.weights = [self.random.randrange(1, 4) for _ in range(3)]
 
     def calm(self) -> None:
         """End the faults."""
@@ -168,6 +170,75 @@ async def one_round(world: World) -> Step | None:
     world.write()
     await asyncio.sleep(5)
     return step
+
+
+async def settled(world: World) -> list[Step]:
+    """Reconcile until nothing is under way; return the steps."""
+    steps: list[Step] = []
+    for _ in range(40):
+        if (step := await one_round(world)) is not None:
+            steps.append(step)
+        elif world.sets:
+            return steps
+    raise AssertionError(steps[-1])
+
+
+async def half_moved(world: World, slot: int, source: str, target: str) -> None:
+    """Move the keys of a slot from one pod to another, as far as the target does not own it yet."""
+    engine, nodes = world.engine, world.engine.nodes
+    one, two = (Server(pod, nodes[pod].host) for pod in (source, target))
+    await engine.set_slots(two, [slot], "importing", nodes[source].id)
+    await engine.set_slots(one, [slot], "migrating", nodes[target].id)
+    await engine.migrate(one, [slot], two)
+
+
+async def _imported_keys_are_kept() -> None:
+    world = World(0)
+    world.cluster.spec.rebalance.auto = False
+    await settled(world)
+    world.cluster.spec.shards = 4
+    await settled(world)
+    assert world.engine.write(7, "key-7")
+    world.acknowledged.add((7, "key-7"))
+    await half_moved(world, 7, "store-shard-0-0", "store-shard-3-0")
+    world.engine.lose_data("store-shard-3-0")
+    world.engine.hidden = {"store-shard-1-1"}
+    assert await one_round(world) == (ClusterPhase.SCALING, "introducing nodes")
+    for _ in range(3):
+        assert await one_round(world) == (ClusterPhase.DEGRADED, "the primary of store-shard-3-1 does not reply")
+    world.engine.hidden = set()
+    steps = await settled(world)
+    assert steps[0] == (ClusterPhase.FAILING_OVER, "store-shard-3-1 keeps what a lost primary had imported")
+    world.check()
+
+
+def test_a_replica_keeps_what_its_lost_primary_imported_also_while_a_member_does_not_reply() -> None:
+    run_in_virtual_time(_imported_keys_are_kept(), debug=False)
+
+
+async def _no_stale_claim_is_made_the_latest() -> None:
+    world = World(0)
+    await settled(world)
+    pods = ["store-shard-0-0", "store-shard-1-0", "store-shard-2-0"]
+    own = [min(world.engine.nodes[pod].slots) for pod in pods]
+    assert world.engine.write(own[1], "key")
+    world.acknowledged.add((own[1], "key"))
+    await half_moved(world, own[0], pods[0], pods[1])
+    await half_moved(world, own[1], pods[1], pods[2])
+    world.engine.cut = {pods[1]}
+    target = world.engine.nodes[pods[2]]
+    await world.engine.set_slots(Server(target.pod, target.host), [own[1]], "node", target.id)
+    for _ in range(3):
+        step = await one_round(world)
+        assert step == (ClusterPhase.REBALANCING, "store-shard-1-0 does not know yet that slots were moved away")
+    world.calm()
+    await settled(world)
+    assert own[1] in target.slots
+    world.check()
+
+
+def test_no_import_ends_on_a_primary_that_claims_slots_which_were_moved_away() -> None:
+    run_in_virtual_time(_no_stale_claim_is_made_the_latest(), debug=False)
 
 
 @pytest.mark.parametrize("seed", range(50))

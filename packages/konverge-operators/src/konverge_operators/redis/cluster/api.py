@@ -71,6 +71,12 @@ class Rebalance(Spec):
     """By how many percent a shard may differ from its share."""
     max_concurrent: Annotated[int, Meta(ge=1, le=1024)] = 128
     """How many slots move at a time."""
+    weights: Annotated[list[Annotated[int, Meta(ge=1, le=100)]], Meta(max_length=100)] = field(default_factory=list)
+    """The shares of the shards in turn, relative to each other; 1 for those not listed."""
+
+    def weight_of(self, shard: int) -> int:
+        """Return the weight of a shard."""
+        return self.weights[shard] if shard < len(self.weights) else 1
 
 
 class RedisClusterSpec(Spec):

@@ -40,12 +40,14 @@ class NodeState:
     """What a node reports about itself. `primary` is the id of the node that it replicates, "" for a primary.
 
     `primary_host` is the address at which it replicates, which may be an old one of its primary; "" if unknown.
+    `offset` counts what it has of the writes of its shard, since its primary or it started.
     `migrating` and `importing` are its half-open slots with the other side; `peers` are the other nodes that it knows.
     `passwords` are the hashes of those that it accepts, `primary_password` of the one that it uses as a replica.
     """
 
     id: str
     epoch: int = 0
+    offset: int = 0
     keys: int = 0
     memory: int = 0
     primary: str = ""
@@ -58,6 +60,10 @@ class NodeState:
     peers: Mapping[str, Peer] = field(default_factory=dict[str, Peer])
     passwords: frozenset[str] = frozenset()
     primary_password: str = ""
+
+    def claims(self, id_: str) -> frozenset[int]:
+        """Return the slots that another node has, as this one knows."""
+        return self.peers[id_].slots if id_ in self.peers else frozenset()
 
 
 @runtime_checkable
@@ -98,8 +104,15 @@ class Engine(Protocol):
         """Make a node without slots a replica of a primary."""
         ...
 
-    async def fail_over(self, server: Server) -> None:
-        """Make a replica the primary of its shard, without loss."""
+    async def fail_over(self, server: Server, how: Literal["", "FORCE", "TAKEOVER"] = "") -> None:
+        """Make a replica the primary of its shard, without loss.
+
+        FORCE does not ask a lost primary, only the other ones for their votes; TAKEOVER asks nobody.
+        """
+        ...
+
+    async def raise_epoch(self, server: Server) -> None:
+        """Make the slots that a primary claims the latest claim."""
         ...
 
     async def forget(self, server: Server, node: str) -> None:

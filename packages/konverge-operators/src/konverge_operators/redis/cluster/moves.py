@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
-from itertools import groupby
 
 from konverge_operators.redis.cluster.engine import Engine
-from konverge_operators.redis.cluster.slots import Move
+from konverge_operators.redis.cluster.slots import Move, batches
 from konverge_operators.redis.cluster.views import Node, View
 
 __all__ = ["finish_moves", "move_slots", "open_moves", "run_moves"]
@@ -26,14 +25,12 @@ async def run_moves(engine: Engine, view: View, moves: list[Move], *, at_a_time:
     """Run moves of a plan, a batch between two nodes at a time, until the time is over; return how many were done."""
     loop, done = asyncio.get_running_loop(), 0
     end = loop.time() + seconds
-    for (source, target), group in groupby(moves, key=lambda move: (move.source, move.target)):
-        slots = [move.slot for move in group]
-        for first in range(0, len(slots), at_a_time):
-            if loop.time() >= end:
-                return done
-            batch = slots[first : first + at_a_time]
-            await move_slots(engine, view.by_id[source], view.by_id[target], batch)
-            done += len(batch)
+    for batch in batches(moves, at_a_time=at_a_time):
+        if loop.time() >= end:
+            return done
+        source, target = view.by_id[batch[0].source], view.by_id[batch[0].target]
+        await move_slots(engine, source, target, [move.slot for move in batch])
+        done += len(batch)
     return done
 
 
@@ -61,18 +58,19 @@ async def finish_moves(engine: Engine, view: View, *, at_a_time: int) -> int:
     if lost and not view.unreachable:
         targets |= await _holders(engine, view, lost)
         await _close(engine, view, lost - targets.keys())
-    by_sides = {slot: (view.owners.get(slot, ""), target) for slot, target in sorted(targets.items())}
-    order = sorted(by_sides, key=lambda slot: (by_sides[slot], slot))
-    for (source_id, target_id), group in groupby(order, key=lambda slot: by_sides[slot]):
-        source, target, slots = view.by_id.get(source_id), view.by_id[target_id], list(group)
-        for first in range(0, len(slots), at_a_time):
-            batch = slots[first : first + at_a_time]
-            if source is target:
-                await engine.set_slots(target.server, batch, "node", target.id)
-                await _close(engine, view, set(batch), beside=target)
-            elif source is not None:
-                await _close(engine, view, set(batch), beside=source)
-                await move_slots(engine, source, target, batch)
+    sides = [Move(slot, view.owners.get(slot, ""), target) for slot, target in sorted(targets.items())]
+    for batch in batches(sorted(sides, key=lambda move: (move[1:], move.slot)), at_a_time=at_a_time):
+        source, target, slots = (
+            view.by_id.get(batch[0].source),
+            view.by_id[batch[0].target],
+            [one.slot for one in batch],
+        )
+        if source is target:
+            await engine.set_slots(target.server, slots, "node", target.id)
+            await _close(engine, view, slots, beside=target)
+        elif source is not None:
+            await _close(engine, view, slots, beside=source)
+            await move_slots(engine, source, target, slots)
     return len(found)
 
 

@@ -103,6 +103,7 @@ class RedisEngine:
             primary_password=digest(_text(_pairs(auth).get("masterauth"))),
             keys=keys if isinstance(keys, int) else 0,
             memory=int(values.get("used_memory", "0")),
+            offset=int(values.get("master_repl_offset", "0")),
             primary_host=values.get("master_host", "").strip(),
             synced=values.get("role") == "master" or values.get("master_link_status") == "up",
             persisted=values.get("aof_last_write_status") == "ok" and values.get("rdb_last_bgsave_status") == "ok",
@@ -141,8 +142,11 @@ class RedisEngine:
     async def replicate(self, server: Server, primary: str) -> None:
         await self._call(server, "CLUSTER", "REPLICATE", primary)
 
-    async def fail_over(self, server: Server) -> None:
-        await self._call(server, "CLUSTER", "FAILOVER")
+    async def fail_over(self, server: Server, how: Literal["", "FORCE", "TAKEOVER"] = "") -> None:
+        await self._call(server, "CLUSTER", "FAILOVER", *([how] if how else []))
+
+    async def raise_epoch(self, server: Server) -> None:
+        await self._call(server, "CLUSTER", "BUMPEPOCH")
 
     async def forget(self, server: Server, node: str) -> None:
         try:

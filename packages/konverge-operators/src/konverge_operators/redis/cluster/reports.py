@@ -21,8 +21,9 @@ def record(cluster: RedisCluster, view: View, step: Step | None) -> None:
     status.nodes = [_node_status(member, view, known.get(member.pod, "")) for member in view.members]
     status.slots = SlotsStatus(assigned=view.covered, migrating=len(open_moves(view)))
     status.step, status.step_message = (step.phase.value, step.message) if step is not None else ("", "")
-    keep = [node.id for number in range(view.shards) if (node := view.primary_of(number)) is not None]
-    status.balanced = is_balanced(view.owned, keep, threshold=cluster.spec.rebalance.threshold)
+    options, primaries = cluster.spec.rebalance, map(view.primary_of, range(view.shards))
+    weights = {node.id: options.weight_of(number) for number, node in enumerate(primaries) if node is not None}
+    status.balanced = is_balanced(view.owned, weights, threshold=options.threshold)
     status.unsaved = sorted(node.member.pod for node in view.nodes if not node.state.persisted)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from konverge.objects import Quantity
 from konverge_operators.redis.cluster.api import ClusterPhase, RedisCluster
 from konverge_operators.redis.cluster.engine import Engine, Unreachable
-from konverge_operators.redis.cluster.forming import Step, form, meet, some_names
+from konverge_operators.redis.cluster.forming import Step, form, keep_imported, meet, replace_lost_primaries, some_names
 from konverge_operators.redis.cluster.moves import finish_moves, run_moves
 from konverge_operators.redis.cluster.slots import SLOTS, is_balanced, plan_moves
 from konverge_operators.redis.cluster.views import Node, View
@@ -31,6 +31,7 @@ async def advance(cluster: RedisCluster, view: View, engine: Engine) -> Step | N
         form,
         _introduce,
         _check_coverage,
+        _wait_for_owners,
         _finish_moves,
         _attach_replicas,
         _replace_excess_primaries,
@@ -50,8 +51,21 @@ async def advance(cluster: RedisCluster, view: View, engine: Engine) -> Step | N
     if behind := [node.member.pod for node in view.active if not node.state.synced]:
         return Step(ClusterPhase.DEGRADED, f"{some_names(behind)} has no connection to its primary")
     if not view.is_consistent:
+        await _claim_again(view, engine)
         return Step(ClusterPhase.REBALANCING, "the servers do not know all owners of slots yet")
     return None
+
+
+async def _claim_again(view: View, engine: Engine) -> None:
+    """Let owners claim their slots again, where a server knows former owners by a later epoch.
+
+    It was away when the slots were moved, and the former owner got that epoch since: Redis before 7.2 never learns it.
+    """
+    peers = [peer for node in view.active for peer in node.state.peers.items()]
+    for id_, slots in view.owned.items():
+        owner = view.by_id[id_]
+        if any(other != id_ and peer.epoch > owner.state.epoch and peer.slots & slots for other, peer in peers):
+            await engine.raise_epoch(owner.server)
 
 
 def _missing(cluster: RedisCluster, view: View) -> Step:
@@ -90,16 +104,25 @@ async def _introduce(_cluster: RedisCluster, view: View, engine: Engine) -> Step
     return None
 
 
-async def _check_coverage(_cluster: RedisCluster, view: View, _engine: Engine) -> Step | None:
+async def _check_coverage(_cluster: RedisCluster, view: View, engine: Engine) -> Step | None:
     """Wait while slots have no owner that replies: the servers elect a replica, or the data is missing."""
     if view.is_covered:
-        return None
+        return await keep_imported(view, engine)
     missing = SLOTS - view.covered
+    if replaced := await replace_lost_primaries(view, engine):
+        return Step(ClusterPhase.FAILING_OVER, f"{some_names(replaced)} replaces a primary without data")
     replicated = {node.state.primary for node in view.nodes if node.state.synced or node.state.keys}
     waiting = sum(len(slots) for id_, slots in view.owned.items() if id_ not in view.by_id and id_ in replicated)
     if waiting == missing:
         return Step(ClusterPhase.FAILING_OVER, f"the primary of {missing} slots does not reply")
     return Step(ClusterPhase.SLOTS_UNCOVERED, f"{missing} slots have no server that replies")
+
+
+async def _wait_for_owners(_cluster: RedisCluster, view: View, _engine: Engine) -> Step | None:
+    """Wait while a primary claims slots that were moved away: the end of an import would make its claim the latest."""
+    stale = [node.member.pod for node in view.active if node.state.slots - view.owned.get(node.id, frozenset())]
+    message = f"{some_names(stale)} does not know yet that slots were moved away"
+    return Step(ClusterPhase.REBALANCING, message) if stale else None
 
 
 async def _finish_moves(cluster: RedisCluster, view: View, engine: Engine) -> Step | None:
@@ -156,16 +179,16 @@ async def _rebalance(cluster: RedisCluster, view: View, engine: Engine) -> Step 
     """Move slots from removed shards, and between the others where they differ too much."""
     status, options = cluster.status.rebalance, cluster.spec.rebalance
     primaries = [view.primary_of(number) for number in range(view.shards)]
-    keep = [node.id for node in primaries if node is not None]
-    if len(keep) < view.shards:
+    weights = {node.id: options.weight_of(number) for number, node in enumerate(primaries) if node is not None}
+    if len(weights) < view.shards:
         return None  # a shard without primary is reported by its members
-    draining = any(view.owned.keys() - set(keep))
-    if not draining and (not options.auto or is_balanced(view.owned, keep, threshold=options.threshold)):
+    draining = any(view.owned.keys() - weights.keys())
+    if not draining and (not options.auto or is_balanced(view.owned, weights, threshold=options.threshold)):
         status.planned = status.moved = 0
         return None
     if draining and (refusal := _refuse_drain(cluster, view)):
         return Step(ClusterPhase.FAILED, refusal)
-    moves = plan_moves(view.owned, keep)
+    moves = plan_moves(view.owned, weights)
     status.planned = len(moves)
     done = await run_moves(engine, view, moves, at_a_time=options.max_concurrent, seconds=_MOVE_SECONDS)
     status.planned, status.moved = len(moves) - done, status.moved + done
