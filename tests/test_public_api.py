@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, get_origin
 
+import msgspec
 import pytest
 
 import konverge
@@ -50,7 +51,10 @@ def signature(thing: Any) -> str:
 
 def describe_class(cls: type) -> Iterator[str]:
     fields = getattr(cls, "__struct_fields__", ())
-    yield from (f"    .{name}" for name in fields)
+    if msgspec.Struct in cls.__bases__:
+        yield f"    .__init__{signature(cls)}"
+    else:
+        yield from (f"    .{name}" for name in fields)
     constructor = vars(cls).get("__init__")
     if constructor is not None and not getattr(cls, "_is_protocol", False):
         yield f"    .__init__{signature(constructor)}"
@@ -65,7 +69,7 @@ def describe_class(cls: type) -> Iterator[str]:
 
 def describe(name: str, thing: Any) -> Iterator[str]:
     if inspect.isclass(thing):
-        parents = ", ".join(base.__name__ for base in thing.__bases__ if base is not object)
+        parents = ", ".join(base.__name__ for base in thing.__bases__ if base not in (object, msgspec.Struct))
         yield f"  class {name}({parents})"
         yield from describe_class(thing)
     elif callable(thing):

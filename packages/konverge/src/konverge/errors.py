@@ -36,7 +36,8 @@ secrets.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 __all__ = [
     "AlreadyExists",
@@ -73,8 +74,7 @@ class KonvergeError(Exception):
     """The root of the tree: `except KonvergeError` catches every exception of konverge."""
 
 
-@dataclass(frozen=True)
-class Cause:
+class Cause(Struct, frozen=True):
     """One cause of an error, as the server lists it in a Status: the field, the reason, the message."""
 
     field: str
@@ -82,8 +82,7 @@ class Cause:
     message: str
 
 
-@dataclass(frozen=True)
-class FieldConflict:
+class FieldConflict(Struct, frozen=True):
     """One field that another manager owns: the manager's name and the wire path."""
 
     manager: str

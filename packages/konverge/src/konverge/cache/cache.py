@@ -13,9 +13,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeAlias, TypeVar, overload
+
+from msgspec import Struct
 
 from konverge.cache.backoff import Stagger
 from konverge.cache.changes import Changes
@@ -52,8 +54,7 @@ class ServerReader(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class CacheStats:
+class CacheStats(Struct, frozen=True):
     """The stats of each informer of a cache."""
 
     informers: tuple[InformerStats, ...]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from konverge.cache.backoff import Stagger
 from konverge.cache.changes import Changes
@@ -27,8 +28,7 @@ class SourceFactory(Protocol):
     def __call__(self, kind: Kind, *, namespace: str, metadata_only: bool) -> Source: ...
 
 
-@dataclass(frozen=True, slots=True)
-class InformerStats:
+class InformerStats(Struct, frozen=True):
     """One informer: what it watches, and the stats of its reflector and its store.
 
     `not_synced_reason` is "" once the informer is synced. `stale_for` is how long the store has been older than an

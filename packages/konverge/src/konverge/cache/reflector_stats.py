@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from konverge.errors import KonvergeError
 
@@ -21,8 +22,7 @@ class ReflectorState(StrEnum):
     STOPPED = "stopped"
 
 
-@dataclass(frozen=True, slots=True)
-class ReflectorStats:
+class ReflectorStats(Struct, frozen=True):
     """A reflector at one moment. Ages and times are in seconds, counts are since its start.
 
     - `synced` stays True once the first list is complete.

@@ -43,9 +43,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable
-from dataclasses import dataclass
 from heapq import nlargest
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from konverge.cache.compression import Compressor
 from konverge.cache.decoder import Decoder
@@ -65,8 +66,7 @@ _BATCH_SIZE = 500
 Entries: TypeAlias = list[Entry]
 
 
-@dataclass(frozen=True, slots=True)
-class StoreStats:
+class StoreStats(Struct, frozen=True):
     """The size of a store: delivered objects and their stored bytes, pending own writes, high-water mark, indexes."""
 
     objects: int

@@ -12,10 +12,11 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from random import Random, getrandbits
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from konverge.client.retry import RetryMode, RetryPolicy
 from konverge.errors import KonvergeError, TransportError, WriteRefused
@@ -42,8 +43,7 @@ Observer: TypeAlias = Callable[[RequestRecord], None]
 _MAX_LOGGED_WARNINGS = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class RequestInfo:
+class RequestInfo(Struct, frozen=True):
     """The verb, kind and key of a request: the prefix of its error messages, and its labels for observers."""
 
     verb: str

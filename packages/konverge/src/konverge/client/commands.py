@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from konverge.client.caller import Caller, RequestInfo
 from konverge.errors import DecodeError, TransportError
@@ -31,8 +31,7 @@ OUTPUT_LIMIT: Final = 16 << 20
 _STDIN_BYTES: Final = 32 << 10
 
 
-@dataclass(frozen=True)
-class ExecResult:
+class ExecResult(Struct, frozen=True):
     """What a command wrote, and its exit code."""
 
     stdout: bytes

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from konverge.client.caller import Caller, RequestInfo
 from konverge.client.retry import RetryMode
@@ -24,8 +25,7 @@ _ACCEPT = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,
 _MIN_REFRESH_INTERVAL = 1.0
 
 
-@dataclass(frozen=True)
-class ApiResource:
+class ApiResource(Struct, frozen=True):
     """A kind that the server serves, with its other names, verbs and subresources (metav1.APIResource)."""
 
     kind: Kind

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from konverge.client.targets import Target
 from konverge.errors import DecodeError
@@ -28,8 +29,7 @@ class ObjectList(list[R], Generic[R]):
         self.remaining = metadata.remaining_item_count
 
 
-@dataclass(frozen=True, slots=True)
-class WatchEvent(Generic[R]):
+class WatchEvent(Struct, Generic[R], frozen=True):
     """A change of an object: `type` is ADDED, MODIFIED or DELETED; a deleted object has its last state."""
 
     type: str

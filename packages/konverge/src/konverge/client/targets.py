@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar, cast
+
+from msgspec import Struct
 
 from konverge.client.discovery import Discovery
 from konverge.objects import AnyObject, Key, Kind, Resource, Unstructured, decode, kind_of
@@ -16,8 +17,7 @@ KindName: TypeAlias = Kind | str
 """A kind without a class: its objects are `Unstructured`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target(Generic[R]):
+class Target(Struct, Generic[R], frozen=True):
     """A kind, and the type that its objects are decoded to."""
 
     kind: Kind

@@ -7,8 +7,9 @@ Any such function will do; those in this module also have a description for the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from konverge.objects import AnyObject, Resource, to_wire
 
@@ -25,8 +26,7 @@ __all__ = [
 ConditionFunc: TypeAlias = Callable[[AnyObject | None], bool]
 
 
-@dataclass(frozen=True)
-class WaitCondition:
+class WaitCondition(Struct, frozen=True):
     """A condition with its description, such as "is deleted"."""
 
     description: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from konverge.objects import Kind
 
@@ -13,8 +14,7 @@ __all__ = ["EVENTS", "LEASES", "Permission", "check_names", "permissions_on", "r
 _WATCH = ("list", "watch")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Permission:
+class Permission(Struct, frozen=True, order=True):
     """One verb on one resource or subresource, of all objects or of the one with a name."""
 
     group: str

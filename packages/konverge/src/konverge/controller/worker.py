@@ -20,8 +20,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
+
+from msgspec.structs import replace
 
 from konverge.cache import Lister
 from konverge.controller.controller import Controller

@@ -22,6 +22,8 @@ from dataclasses import KW_ONLY, dataclass, field
 from random import Random
 from typing import Any, Final, TypeAlias
 
+from msgspec import Struct
+
 from konverge.cache.entries import parse_version
 from konverge.client import Client
 from konverge.errors import AlreadyExists, Conflict, KonvergeError, NotFound
@@ -97,8 +99,7 @@ class LeaderElection:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ElectorStats:
+class ElectorStats(Struct, frozen=True):
     """An elector at one moment.
 
     `holder` is the last observed holder of the lease, `reason` why this process does not lead. `error` is the error of

@@ -26,6 +26,8 @@ from datetime import timedelta
 from random import Random
 from typing import Any, Final, Self, TypeAlias
 
+from msgspec import Struct
+
 from konverge.objects import MicroTime
 
 __all__ = ["Candidate", "LeaseRecord", "Read", "Step", "Timing", "Wait", "Write"]
@@ -99,22 +101,19 @@ class LeaseRecord:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """Do nothing before that time."""
 
     until: float
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Struct, frozen=True):
     """Read the lease, then call `record_read` or `record_failure`."""
 
     timeout: float
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(Struct, frozen=True):
     """Write these fields of the spec over that version ("" creates the lease), then call `record_write` or
     `record_failure`."""
 

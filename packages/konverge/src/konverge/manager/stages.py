@@ -8,16 +8,16 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 __all__ = ["Stage", "open_stages"]
 
 _log = logging.getLogger("konverge.manager")
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """One stage of start-up: entering the context that `open` returns starts it and waits until it is ready."""
 
     name: str

@@ -19,7 +19,15 @@ from konverge.objects.conditions import (
     set_condition,
 )
 from konverge.objects.durations import Duration
-from konverge.objects.edits import difference, full_object, full_object_bytes, full_object_from, is_changed, merge_patch
+from konverge.objects.edits import (
+    difference,
+    full_object,
+    full_object_bytes,
+    full_object_from,
+    is_changed,
+    is_same,
+    merge_patch,
+)
 from konverge.objects.fields import FieldSelector
 from konverge.objects.int_or_string import IntOrString, scaled
 from konverge.objects.keys import Key
@@ -72,6 +80,7 @@ __all__ = [
     "full_object_from",
     "is_changed",
     "is_ready",
+    "is_same",
     "is_true",
     "kind_of",
     "labels_of",

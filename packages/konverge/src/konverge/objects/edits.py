@@ -25,7 +25,7 @@ import msgspec
 from konverge.objects.codec import decode, encode_in_order, to_wire
 from konverge.objects.resources import AnyObject, Resource, Unstructured
 
-__all__ = ["difference", "full_object", "full_object_bytes", "full_object_from", "is_changed", "merge_patch"]
+__all__ = ["difference", "full_object", "full_object_bytes", "full_object_from", "is_changed", "is_same", "merge_patch"]
 
 _plain = msgspec.json.Decoder()
 _ABSENT = object()
@@ -83,7 +83,7 @@ def merge_patch(old: Any, new: Any) -> Any:
             inner = merge_patch(before, value)
             if inner:
                 patch[key] = inner
-        elif not _same(before, value):
+        elif not is_same(before, value):
             patch[key] = value
     return patch
 
@@ -94,7 +94,7 @@ def _before(obj: Resource) -> Any:
 
 
 def _merge(source: Any, before: Any, after: Any) -> Any:
-    if _same(before, after):
+    if is_same(before, after):
         return source
     if isinstance(source, dict) and isinstance(before, dict) and isinstance(after, dict):
         return _merge_fields(source, before, after)
@@ -110,7 +110,7 @@ def _merge_fields(source: dict[str, Any], before: dict[str, Any], after: dict[st
             result[key] = value
         elif key in source:
             result[key] = _merge(source[key], before[key], value)
-        elif not _same(before[key], value):
+        elif not is_same(before[key], value):
             # A default of the class that is not in the source: only an edit of it is written.
             result[key] = value
     return result
@@ -135,7 +135,7 @@ def _origins(before: list[Any], after: list[Any]) -> list[int | None]:
             unmatched.discard(origin)
 
     for index, item in enumerate(after):
-        match(index, next((i for i in sorted(unmatched) if _same(before[i], item)), None))
+        match(index, next((i for i in sorted(unmatched) if is_same(before[i], item)), None))
     names = {name: i for i, item in enumerate(before) if (name := _name_of(item)) is not None}
     for index, item in enumerate(after):
         match(index, names.get(_name_of(item)))
@@ -153,10 +153,10 @@ def _name_of(item: Any) -> Any:
     return name if isinstance(name, str) else None
 
 
-def _same(one: Any, other: Any) -> bool:
+def is_same(one: Any, other: Any) -> bool:
     """Report whether two JSON values are equal: `1`, `1.0` and `true` are three different values."""
     if type(one) is not type(other) or one != other:
         return False
     if isinstance(one, dict):
-        return all(_same(value, other[key]) for key, value in one.items())
-    return not isinstance(one, list) or all(map(_same, one, other))
+        return all(map(is_same, one.values(), map(other.__getitem__, one)))
+    return not isinstance(one, list) or all(map(is_same, one, other))

@@ -12,14 +12,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
+
 __all__ = ["FieldRequirement", "FieldSelector"]
 
 _OPERATOR: Final = re.compile(r"!=|==|=")
 _SPECIAL: Final = re.compile(r"[\\,=]")
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRequirement:
+class FieldRequirement(Struct, frozen=True):
     """One condition on one field: it has this value, or (when `equal` is False) any other."""
 
     field: str

@@ -18,6 +18,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
 from konverge.objects.names import label_key_errors, label_value_errors
 
 __all__ = ["LabelRequirement", "LabelSelector", "Operator"]
@@ -71,8 +74,7 @@ _SYMBOLS: Final = frozenset({"", "=", "==", "!", "!=", "(", ")", ",", "<", ">"})
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class LabelRequirement:
+class LabelRequirement(Struct, frozen=True):
     """A requirement on one label key; values are sorted and unique.
 
     Raises: ValueError with the server's message for a key, a value or a number of values that the server rejects.
@@ -83,8 +85,8 @@ class LabelRequirement:
     values: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "operator", Operator(self.operator))
-        object.__setattr__(self, "values", tuple(sorted(set(self.values))))
+        force_setattr(self, "operator", Operator(self.operator))
+        force_setattr(self, "values", tuple(sorted(set(self.values))))
         errors = [*self._key_errors(), *self._count_errors(), *self._value_errors()]
         if errors:
             raise ValueError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")

@@ -16,9 +16,10 @@ A field of an unexpected type counts as missing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from konverge.objects.edits import full_object
 from konverge.objects.kinds import split_api_version
@@ -33,8 +34,7 @@ _SCHEDULING: Final = timedelta(seconds=15)  # how long a Pod may be unschedulabl
 _NO_DEADLINE: Final = 2**31 - 1  # a Deployment with this progress deadline does not report progress
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectStatus:
+class ObjectStatus(Struct, frozen=True):
     """The status of an object by the rules of kstatus, and a short text about what it waits for."""
 
     status: Literal["Current", "InProgress", "Failed", "Terminating"]

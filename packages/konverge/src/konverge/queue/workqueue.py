@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Generic, Literal, TypeVar
 
+from msgspec import Struct
+
 from konverge.errors import QueueClosed
 from konverge.queue.backoff import Backoff
 from konverge.queue.heaps import KeyHeap, Priority, QueueItem
@@ -44,15 +46,13 @@ class QueueStats:
     longest_running: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(Struct, frozen=True):
     since: float
     priority: Priority
     wait_time: float
 
 
-@dataclass(slots=True)
-class _PendingAdd:
+class _PendingAdd(Struct):
     """The adds of a key that is in flight."""
 
     ready_at: float

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
 
 from konverge.client import WriteEvent
 from konverge.objects import AnyObject, Key, split_api_version
@@ -15,8 +16,7 @@ ObjectIdentity: TypeAlias = tuple[str, str, Key]
 """Group, kind and key of an object; the API version that it is read in does not matter."""
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True):
     """What an apply did: the object was created, changed at some paths, or not changed.
 
     `paths` are the wire paths at which the object differs from the one that was compared, such as `.spec.replicas`;

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from konverge.reconcile.changed_fields import path_step
 from konverge.reconcile.owned_fields import FieldTree, fields_of
@@ -16,8 +17,7 @@ Elements: TypeAlias = tuple[str, ...]
 """The path elements of managedFields from the root to a field."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ForeignField:
+class ForeignField(Struct, frozen=True, order=True):
     """A field that another manager has set: its wire path, the manager, and whether our manager has applied it too.
 
     A field is shared if both set it to the same value, or after it was handed over.

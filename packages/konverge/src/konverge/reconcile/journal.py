@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from konverge.objects import Key, wall_clock
 from konverge.reconcile.journal_records import (
@@ -162,8 +163,7 @@ class _PendingReasons:
             self.more += 1
 
 
-@dataclass(frozen=True, slots=True)
-class JournalStats:
+class JournalStats(Struct, frozen=True):
     """The size of a journal: keys with runs, runs in all, and keys that were enqueued and have not run yet."""
 
     keys: int

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from konverge.client import WriteEvent
 from konverge.objects import AnyObject, Key, Kind
 from konverge.reconcile.journal_records import Reason
@@ -68,8 +70,7 @@ class ActiveReconcile:
     state: dict[object, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ReconcileEnd:
+class ReconcileEnd(Struct, frozen=True):
     """How a reconcile ended: `result` is a text about its result, `error` one about its error, "" if there was none."""
 
     outcome: Outcome

@@ -14,13 +14,13 @@ others. Rules that hold here:
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
-from konverge.objects import AnyObject, Resource
+from konverge.objects import AnyObject, Resource, is_same
 
 __all__ = [
     "Comparison",
@@ -55,8 +55,7 @@ _NOT_OWNED = (
 """Fields of metadata that no manager owns."""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """The values of the owned fields, and whether they match the desired state."""
 
     values: Any
@@ -174,7 +173,7 @@ def _element_type(owned: FieldTree) -> str:
 def _compare_leaf(live: Any, desired: Any) -> tuple[Any, bool]:
     if _is_expected_empty(live, desired):
         return None, True
-    return "absent" if live is _ABSENT else [live], _same(live, desired)
+    return "absent" if live is _ABSENT else [live], is_same(live, desired)
 
 
 def _is_expected_empty(live: Any, desired: Any) -> bool:
@@ -272,15 +271,4 @@ def _matches_partly(element: str, item: Any) -> bool:
         return False
     keys = json.loads(element[2:])
     present = [name for name in keys if name in item]
-    return 0 < len(present) < len(keys) and all(_same(keys[name], item[name]) for name in present)
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Compare as JSON does: `1`, `1.0` and `true` are three different values."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(_same(value, other[name]) for name, value in one.items())
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return bool(one == other)
+    return 0 < len(present) < len(keys) and all(is_same(keys[name], item[name]) for name in present)

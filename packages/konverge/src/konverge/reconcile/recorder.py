@@ -13,10 +13,11 @@ import socket
 import threading
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC
 from random import Random, getrandbits
 from typing import Any, Final
+
+from msgspec import Struct
 
 from konverge.client import Client
 from konverge.errors import AlreadyExists, KonvergeError, NotFound, ServerError, TooManyRequests, TransportError
@@ -42,8 +43,7 @@ _LOG_INTERVAL: Final = 300.0
 _FIRST_RETRY: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class EventStats:
+class EventStats(Struct, frozen=True):
     """The numbers of a recorder since its start.
 
     Each recorded event is `written` (on the server, as an Event or in a count), `pending`, or dropped: because of a

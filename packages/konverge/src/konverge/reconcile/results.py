@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Self
+
+from msgspec import Struct
 
 __all__ = ["Result"]
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """The decision of a successful reconcile; a failed one raises an error instead.
 
     `Result.done()`: wait for the next change. `Result.requeue(after=30)`: reconcile again in 30 s, or earlier after a

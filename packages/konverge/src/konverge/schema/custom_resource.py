@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import fields as dataclass_fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, cast, get_args, get_origin
 
@@ -41,7 +40,7 @@ else:
 
 __all__ = ["CustomResource", "CustomResourceMeta", "definition_of", "root_schema", "validate"]
 
-_KEYWORDS = [entry.name for entry in dataclass_fields(Definition)]
+_KEYWORDS = list(Definition.__struct_fields__)
 _EXAMPLE = 'write class WebApp(CustomResource[WebAppSpec, WebAppStatus], group="example.com", version="v1")'
 
 

@@ -7,9 +7,10 @@ error is raised where the class is written, and not when the CRD is applied.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import UnionType
 from typing import Any, Final, Literal, Required, TypedDict
+
+from msgspec import Struct
 
 from konverge.objects.kinds import Kind, Scope
 from konverge.schema.markers import Rule
@@ -26,8 +27,7 @@ _MAX_SELECTABLE: Final = 8
 _MAX_WARNING: Final = 256
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of `kubectl get`: `Column("Replicas", ".spec.replicas")`. The type is that of the schema by default.
 
     Columns with a priority above 0 are shown with `-o wide` only. A kind with columns has no Age column unless it lists
@@ -46,8 +46,7 @@ AGE: Final = Column("Age", ".metadata.creationTimestamp", type="date")
 """The column that a kind without columns has by default."""
 
 
-@dataclass(frozen=True)
-class Scale:
+class Scale(Struct, frozen=True):
     """The scale subresource: the JSON paths that `kubectl scale` and autoscalers read and write."""
 
     replicas: str = ".spec.replicas"
@@ -92,8 +91,7 @@ class DefinitionKeywords(TypedDict, total=False):
     rules: Rule | Iterable[Rule]
 
 
-@dataclass(frozen=True)
-class Definition:
+class Definition(Struct, frozen=True):
     """A kind as described by its class keywords.
 
     `status` enables the status subresource. `deprecated` is False, True, or the warning that clients receive.

@@ -6,11 +6,11 @@ import sys
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, NewType, Union, get_args, get_origin
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from konverge.schema.schema_errors import unsupported_type
 
@@ -20,8 +20,7 @@ __all__ = ["Hint", "fields_of", "unwrap"]
 _CONSTRAINTS: Final = ("ge", "gt", "le", "lt", "multiple_of", "pattern", "min_length", "max_length")
 
 
-@dataclass(frozen=True)
-class Hint:
+class Hint(Struct, frozen=True):
     """An unwrapped annotation: its alternatives without None, its markers, and whether None is an alternative.
 
     `misplaced` is a constraint on a union instead of on one of its types, which msgspec does not accept.

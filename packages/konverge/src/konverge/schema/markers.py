@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from konverge.schema.formats import FORMATS
 
@@ -38,8 +38,7 @@ def uses_old_self(rule: str) -> bool:
     return re.search(r"\boldSelf\b", rule) is not None
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A CEL expression that must be true: `Rule("self.min <= self.max", message="min is above max")`.
 
     The server compiles and evaluates it; konverge does neither. A rule that uses `oldSelf` is checked on updates only.
@@ -83,8 +82,7 @@ IMMUTABLE: Final = Rule("self == oldSelf", message="the value cannot be changed"
 """The field keeps its first value."""
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(Struct, frozen=True):
     """A format that the server checks, such as `Format("hostname")`. The server would ignore an unknown format."""
 
     name: str
@@ -106,38 +104,31 @@ class ListMap:
         object.__setattr__(self, "keys", keys)
 
 
-@dataclass(frozen=True)
-class ListSet:
+class ListSet(Struct, frozen=True):
     """A list without duplicates, merged item by item. `set[...]` has this marker implicitly."""
 
 
-@dataclass(frozen=True)
-class Atomic:
+class Atomic(Struct, frozen=True):
     """A list, map or struct that is replaced as a whole and never merged."""
 
 
-@dataclass(frozen=True)
-class PreserveUnknown:
+class PreserveUnknown(Struct, frozen=True):
     """The server preserves fields of this struct or map that are not in the schema."""
 
 
-@dataclass(frozen=True)
-class Opaque:
+class Opaque(Struct, frozen=True):
     """The server accepts any JSON here without validation, whatever the Python type is."""
 
 
-@dataclass(frozen=True)
-class EmbeddedResource:
+class EmbeddedResource(Struct, frozen=True):
     """The value is a complete Kubernetes object: the server checks its apiVersion, kind and metadata."""
 
 
-@dataclass(frozen=True)
-class Nullable:
+class Nullable(Struct, frozen=True):
     """The server preserves an explicit null instead of dropping it."""
 
 
-@dataclass(frozen=True)
-class Default:
+class Default(Struct, frozen=True):
     """The default that the server sets, if it differs from that of the Python field.
 
     With `Annotated[int | None, Default(1)] = None` konverge omits the field, and the server sets it to 1.

@@ -15,11 +15,10 @@ structural form of a union), `atomic`, `preserve_unknown`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, get_origin
 
 import msgspec
-from msgspec import NODEFAULT
+from msgspec import NODEFAULT, Struct
 
 from konverge.objects.models import Model, ModelKeywords, ModelMeta, field
 from konverge.schema.markers import Rule
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Constant", "NoStatus", "OptionsMeta", "Spec", "SpecMeta", "Status", "StructOptions", "struct_options"]
 
 
-@dataclass(frozen=True)
-class StructOptions:
+class StructOptions(Struct, frozen=True):
     """The options of a struct as a whole. A subclass inherits the options of its bases and adds its own."""
 
     rules: tuple[Rule, ...] = ()

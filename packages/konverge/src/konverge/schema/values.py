@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from konverge.schema.formats import has_format
 from konverge.schema.patterns import matches
@@ -28,8 +29,7 @@ _NAMES: Final = {dict: "object", list: "array", str: "string", bool: "boolean", 
 _INT64: Final = range(-(2**63), 2**63)
 
 
-@dataclass(frozen=True)
-class Violation:
+class Violation(Struct, frozen=True):
     """One reason why the server rejects a value: the wire path and a message."""
 
     path: str

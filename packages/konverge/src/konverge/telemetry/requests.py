@@ -8,8 +8,9 @@ secret can reach a log, a metric or a trace.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
@@ -20,8 +21,7 @@ __all__ = ["RequestMetrics", "RequestRecord", "RequestSpans", "log_request"]
 _log = logging.getLogger("konverge.client")
 
 
-@dataclass(frozen=True, slots=True)
-class RequestRecord:
+class RequestRecord(Struct, frozen=True):
     """One attempt of a request: its verb, its object and its result.
 
     `status` is the HTTP status code, or 0 if there was no response; `error` then names the class of the error, and

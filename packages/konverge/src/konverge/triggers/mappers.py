@@ -9,9 +9,10 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeAlias, TypeVar, overload
+
+from msgspec import Struct
 
 from konverge.cache import Entry, Event
 from konverge.errors import DecodeError, NotSynced
@@ -109,8 +110,7 @@ def _states(event: Event) -> Iterator[Entry]:
         yield event.old
 
 
-@dataclass(frozen=True)
-class _ToSelf:
+class _ToSelf(Struct, frozen=True):
     def __call__(self, event: Event) -> Iterable[Key]:
         return (event.key,)
 
@@ -118,16 +118,18 @@ class _ToSelf:
         return "to_self()"
 
 
-@dataclass(frozen=True)
-class _ToOwner:
+class _ToOwner(Struct, frozen=True):
     kind: Kind
     controller_only: bool
 
     def __call__(self, event: Event) -> Iterable[Key]:
-        keys = (
-            self._key_of(entry, owner) for entry in _states(event) for owner in _owners(entry) if self._matches(owner)
-        )
-        return tuple(dict.fromkeys(keys))
+        keys: dict[Key, None] = {}
+        for entry in _states(event):
+            namespace = entry.key.namespace if self.kind.namespaced else ""
+            for owner in _owners(entry):
+                if self._matches(owner):
+                    keys[Key(namespace, owner.name)] = None
+        return tuple(keys)
 
     def __repr__(self) -> str:
         return (
@@ -141,9 +143,6 @@ class _ToOwner:
             return False
         return bool(owner.controller) or not self.controller_only
 
-    def _key_of(self, entry: Entry, owner: OwnerReference) -> Key:
-        return Key(entry.key.namespace if self.kind.namespaced else "", owner.name)
-
 
 def _owners(entry: Entry) -> list[OwnerReference]:
     try:
@@ -152,8 +151,7 @@ def _owners(entry: Entry) -> list[OwnerReference]:
         return []  # the garbage collector could not read these references either
 
 
-@dataclass(frozen=True)
-class ToReferring:
+class ToReferring(Struct, frozen=True):
     """The mapper of `to_referring`."""
 
     kind: Kind
@@ -169,8 +167,7 @@ class ToReferring:
         return f"to_referring({self.kind.kind}, index={self.index!r})"
 
 
-@dataclass(frozen=True)
-class _ToKeys:
+class _ToKeys(Struct, frozen=True):
     function: Callable[..., Iterable[Key]]
     type: Any
 
@@ -191,8 +188,7 @@ class _ToKeys:
             return []
 
 
-@dataclass(frozen=True)
-class _ToKeysByReading:
+class _ToKeysByReading(Struct, frozen=True):
     function: Callable[..., Iterable[Key]]
     type: Any
 

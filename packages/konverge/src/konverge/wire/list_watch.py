@@ -29,6 +29,7 @@ from enum import Enum
 from typing import TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from konverge.errors import (
     DecodeError,
@@ -106,15 +107,13 @@ class Progress(msgspec.Struct, frozen=True, gc=False):
 Change: TypeAlias = Reset | Put | Remove | Synced | Progress
 
 
-@dataclass(frozen=True, slots=True)
-class List:
+class List(Struct, frozen=True):
     """Request a page of the list, or all of it."""
 
     options: ListOptions
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(Struct, frozen=True):
     """Open a watch: of changes, or of the existing objects and then of changes."""
 
     options: WatchOptions

@@ -34,8 +34,7 @@ def collection_path(kind: Kind, namespace: str = "") -> str:
 
     Raises: ValueError when the kind is cluster-scoped and a namespace is given.
     """
-    root = group_path(kind.group, kind.version)
-    plural = _segment("plural", kind.plural)
+    root, plural = _segments_of(kind)
     if not namespace:
         return f"{root}/{plural}"
     if not kind.namespaced:
@@ -64,6 +63,11 @@ def request_target(path: str, query: Iterable[tuple[str, str]] = ()) -> str:
 @lru_cache(maxsize=256)  # most requests of an operator have one of a few queries
 def _encode_query(query: tuple[tuple[str, str], ...]) -> str:
     return urlencode(query, quote_via=quote, safe=":")
+
+
+@lru_cache(maxsize=256)
+def _segments_of(kind: Kind) -> tuple[str, str]:
+    return group_path(kind.group, kind.version), _segment("plural", kind.plural)
 
 
 def _segment(what: str, text: str) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import http
 import re
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from konverge.errors import Cause
 
@@ -34,8 +34,7 @@ _QUOTED_VALUE = re.compile(r", got &.*", re.DOTALL)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """The content of an error response. A missing `code` is 0, a missing `retry_after` None, a missing text "".
 
     `is_status` is False if the body is not a Status object: `message` then describes the body.

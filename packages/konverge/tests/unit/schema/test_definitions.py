@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import types
-from dataclasses import fields
 from typing import Any
 
 import pytest
+from msgspec.structs import fields
 
 from konverge.objects.conditions import Condition
 from konverge.objects.kinds import Scope

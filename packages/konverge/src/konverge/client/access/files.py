@@ -14,9 +14,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from konverge.client.access.locations import Location
 from konverge.errors import ConfigError
@@ -52,8 +53,7 @@ def read_bounded(path: Path, location: Location, *, limit: int = SECRET_LIMIT) -
     return content
 
 
-@dataclass(frozen=True, slots=True)
-class NamedFile:
+class NamedFile(Struct, frozen=True):
     """A file named by a setting: its path, and the location of the setting for errors."""
 
     path: Path

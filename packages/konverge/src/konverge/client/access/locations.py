@@ -5,15 +5,14 @@ A location contains names, never values, so its errors contain no secrets.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from konverge.errors import ConfigError
 
 __all__ = ["Location"]
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(Struct, frozen=True):
     """A field of a file: `Location("kubeconfig a.yaml", "users[2].user.token")`."""
 
     file: str

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 __all__ = ["Limits", "TransportStats"]
 
 
@@ -27,8 +29,7 @@ class Limits:
     link_local: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class TransportStats:
+class TransportStats(Struct, frozen=True):
     """Counts of requests with a response, of requests without one, and of 401s that led to new credentials."""
 
     completed: int
