@@ -67,7 +67,6 @@ async def check_rules(client: Client, namespace: str) -> None:
     changes: list[tuple[dict[str, Any], str]] = [
         ({"storageSize": "500Mi"}, "the storage cannot become smaller"),
         ({"version": "17.1"}, "the version cannot be lowered"),
-        ({"version": "18"}, "the major version cannot be changed"),
         ({"owner": "other"}, "the value cannot be changed"),
         ({"database": "other"}, "the value cannot be changed"),
         ({"storageClassName": None}, "storageClassName cannot be changed"),

@@ -31,14 +31,14 @@ def segment(directory: Path, content: bytes, name: str = SEGMENT) -> Path:
     return path
 
 
-def backup(name: str, first: str = SEGMENT, *, age: int = 0) -> BaseBackup:
+def backup(name: str, first: str = SEGMENT, *, age: int = 0, path: str = PATH, major: str = "18") -> BaseBackup:
     completed = datetime(2026, 11, 16, 12, tzinfo=UTC) - timedelta(hours=age)
     return BaseBackup(
         name=name,
-        path=PATH,
+        path=path,
         started=completed,
         completed=completed,
-        major="18",
+        major=major,
         wal=True,
         first=first,
         last=first,
@@ -100,6 +100,19 @@ def test_deleting_a_backup_keeps_the_log_that_the_others_need(store: Directory, 
     delete_backup(store, PATH, "new")
     assert not find_backups(store, PATH)
     assert len(store.list(f"{PATH}/wal/")) == 5
+
+
+def test_the_log_of_an_earlier_major_goes_with_its_last_backup(store: Directory, tmp_path: Path) -> None:
+    old, new = (backup(f"of-{major}", path=f"orders/uid/{major}", major=major) for major in ("16", "18"))
+    for one in (old, new):
+        put_segment(store, one.path, segment(tmp_path, one.name.encode()))
+        store.put(f"{one.path}/base/{one.name}/backup.json", one.document())
+    delete_backup(store, new.path, "of-18")
+    assert store.list(f"{new.path}/wal/")
+    store.put(f"{new.path}/base/{new.name}/backup.json", new.document())
+    delete_backup(store, old.path, "of-16")
+    assert not store.list(f"{old.path}/")
+    assert store.list(f"{new.path}/wal/")
 
 
 def test_a_part_with_another_checksum_is_refused(store: Directory, tmp_path: Path) -> None:

@@ -10,12 +10,13 @@ import pytest
 
 from databases import NAME, World, backup_of, database, running
 from konverge.k8s.apps.v1 import StatefulSet
-from konverge.k8s.batch.v1 import CronJob, Job
-from konverge.k8s.core.v1 import PersistentVolumeClaim
-from konverge.objects import find_condition, now
+from konverge.k8s.batch.v1 import CronJob, Job, JobSpec
+from konverge.k8s.core.v1 import PersistentVolumeClaim, PodTemplateSpec
+from konverge.objects import ObjectMeta, find_condition, now
 from konverge_cluster.testing import TestCluster
-from konverge_operators.database.api import Database, Phase
-from konverge_operators.database.backups.api import BackupPhase, DatabaseBackup
+from konverge_operators.database.api import Database, Destination, Phase
+from konverge_operators.database.backups.api import BackupPhase, DatabaseBackup, Location
+from konverge_operators.database.backups.jobs import archive_path_of
 from konverge_operators.database.backups.retention import expired_backups
 
 DAY = timedelta(days=1)
@@ -57,6 +58,30 @@ async def test_a_backup_waits_until_its_database_has_backups(cluster: TestCluste
         await world.change(backup={"enabled": True})
         (found,) = await backups(world)
         assert found.status.phase is BackupPhase.SUCCEEDED
+
+
+async def test_a_backup_whose_job_is_missing_goes_to_the_path_of_the_version_that_runs(cluster: TestCluster) -> None:
+    async with running(cluster) as world:
+        found = await back_up(world)
+        found.status.location = Location(destination=Destination(claim=f"{NAME}-backup"), path=f"{NAME}/uid/17")
+        await world.client.update_status(found)
+        created = await world.create(backup={"enabled": True})
+        (found,) = await backups(world)
+        assert found.status.phase is BackupPhase.SUCCEEDED
+        assert found.status.location is not None
+        assert found.status.location.path == f"{NAME}/{created.uid}/18"
+        assert (await world.status()).last_backup.name == found.name
+
+
+async def test_a_job_of_the_schedule_says_where_its_backup_is(cluster: TestCluster) -> None:
+    async with running(cluster) as world:
+        created = await world.create(backup={"enabled": True})
+        cron = await world.client.get(CronJob, f"{NAME}-backup", namespace="default")
+        pods = cron.spec.job_template.spec.template.spec if cron.spec.job_template.spec is not None else None
+        job = Job(
+            metadata=ObjectMeta(name="one", namespace="default"), spec=JobSpec(template=PodTemplateSpec(spec=pods))
+        )
+        assert archive_path_of(job) == f"{NAME}/{created.uid}/18"
 
 
 async def test_the_schedule_makes_backups_and_retention_deletes_those_that_no_time_needs(cluster: TestCluster) -> None:

@@ -6,6 +6,8 @@ write, and the state after each step is that of the run without faults.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ import pytest
 from databases import NAME, backup_of, database, storage_class
 from konverge.manager import Operator
 from konverge_cluster.testing import Simulation, simulate
-from konverge_operators.database.api import Database, Phase
+from konverge_operators.database.api import Database, DatabaseStatus, Phase
 from konverge_operators.database.backups.api import BackupPhase, DatabaseBackup
 from konverge_operators.database.memory import InMemoryEngine
 from konverge_operators.database.operator import new_operator
@@ -92,10 +94,76 @@ async def test_a_backup_and_its_recovery_under_seeded_faults(sim: Simulation[InM
     await backup(sim)
 
 
+async def create_seventeen(sim: Simulation[InMemoryEngine], **spec: Any) -> None:
+    """Create a database with backups, and write once; the upgrade follows before everything has settled."""
+    sim.external.server = sim.cluster.client()
+    await sim.client.create(storage_class())
+    fields: dict[str, Any] = {"storageClassName": "fast", "deletionPolicy": "Delete", "version": "17"}
+    await sim.client.create(database(**fields, backup={"enabled": True, "destination": {"s3": S3}}, **spec))
+    found = await wait_for(sim, lambda one: one.phase is READY)
+    assert await sim.external.write(found)
+
+
+async def wait_for(sim: Simulation[InMemoryEngine], fact: Callable[[DatabaseStatus], bool]) -> Database:
+    while not fact((found := await sim.client.get(Database, NAME)).status):  # noqa: ASYNC110 - on virtual time
+        await asyncio.sleep(1.0)
+    return found
+
+
+async def delete_backups(sim: Simulation[InMemoryEngine]) -> None:
+    """Delete the backups: they outlive their database, and the seconds that each took differ under faults."""
+    for one in await sim.client.list(DatabaseBackup):
+        await sim.client.delete(one)
+
+
+async def check_upgraded(sim: Simulation[InMemoryEngine]) -> None:
+    """Upgrade to the next major version. Each version has its own path, and times since the backup after it count."""
+    await sim.client.patch(Database, NAME, {"spec": {"version": "18.6", "parameters": {"upgrade": None}}})
+    status = (await wait_for(sim, lambda one: "-after-18-" in one.last_backup.name)).status
+    backups = {one.name: one.status for one in await sim.client.list(DatabaseBackup)}
+    assert {one.phase for one in backups.values()} == {BackupPhase.SUCCEEDED}
+    assert status.recoverable_from == backups[status.last_backup.name].completed
+    majors = [one.location.path.rpartition("/")[2] for one in backups.values() if one.location is not None]
+    assert sorted(majors) == ["17", "18"]
+    await delete_backups(sim)
+    found = await check(sim)
+    assert (found.status.version, list(sim.external.upgrades.values())) == ("18.6", ["18"])
+    assert list(sim.external.initializations.values()) == [1]
+
+
+async def short_upgrade(sim: Simulation[InMemoryEngine]) -> None:
+    """Upgrade a single member to the next major version, after a backup."""
+    await create_seventeen(sim)
+    await check_upgraded(sim)
+
+
+async def long_upgrade(sim: Simulation[InMemoryEngine]) -> None:
+    """Upgrade two members to the next major version: once it fails, then it succeeds. Each time there is a backup."""
+    await create_seventeen(sim, replicas=2, parameters={"upgrade": "fails"})
+    await sim.client.patch(Database, NAME, {"spec": {"version": "18"}})
+    await wait_for(sim, lambda one: bool(one.upgrade.message))
+    await delete_backups(sim)
+    found = await check(sim, Phase.DEGRADED)
+    assert (found.status.version, found.status.ready_replicas, sim.external.upgrades) == ("17.12", 2, {})
+    assert await sim.external.write(found)
+    await check_upgraded(sim)
+
+
+@simulate(build, external=InMemoryEngine, seeds=50, counts=False)
+async def test_a_major_upgrade_under_seeded_faults(sim: Simulation[InMemoryEngine]) -> None:
+    await short_upgrade(sim)
+
+
 @pytest.mark.campaigns
 @simulate(build, external=InMemoryEngine, seeds=2000, counts=False)
 async def test_a_backup_and_its_recovery_under_two_thousand_seeds(sim: Simulation[InMemoryEngine]) -> None:
     await backup(sim)
+
+
+@pytest.mark.campaigns
+@simulate(build, external=InMemoryEngine, seeds=2000, counts=False)
+async def test_a_major_upgrade_under_two_thousand_seeds(sim: Simulation[InMemoryEngine]) -> None:
+    await long_upgrade(sim)
 
 
 @simulate(build, external=InMemoryEngine, seeds=50, counts=False)

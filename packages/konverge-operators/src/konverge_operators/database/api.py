@@ -30,6 +30,7 @@ __all__ = [
     "Synchronous",
     "Tls",
     "Toleration",
+    "Upgrade",
 ]
 
 MAX_REPLICAS = 9
@@ -37,12 +38,8 @@ MAX_REPLICAS = 9
 Identifier = Annotated[str, Meta(pattern="^[a-z_][a-z0-9_]{0,62}$"), IMMUTABLE]
 Synchronous = Literal["off", "on", "strict"]
 
-_SAME_MAJOR = Rule(
-    "self.split('.')[0] == oldSelf.split('.')[0]",
-    message="the major version cannot be changed: major upgrades are not supported yet",
-)
 _NO_DOWNGRADE = Rule(
-    "self.split('.').size() < 2 || oldSelf.split('.').size() < 2"
+    "self.split('.')[0] != oldSelf.split('.')[0] || self.split('.').size() < 2 || oldSelf.split('.').size() < 2"
     " || int(self.split('.')[1]) >= int(oldSelf.split('.')[1])",
     message="the version cannot be lowered",
 )
@@ -174,8 +171,11 @@ class Recovery(Spec, rules=(_ONE_SOURCE,)):
 class DatabaseSpec(Spec, rules=(_STRICT, _SAME_CLASS, _AT_CREATION)):
     """The desired state of the database."""
 
-    version: Annotated[str, Meta(pattern=r"^[0-9]{1,4}(\.[0-9]{1,4}){0,2}$", max_length=14), _SAME_MAJOR, _NO_DOWNGRADE]
-    """Major or major.minor; a major alone means its newest minor that the operator knows."""
+    version: Annotated[str, Meta(pattern=r"^[0-9]{1,4}(\.[0-9]{1,4}){0,2}$", max_length=14), _NO_DOWNGRADE]
+    """Major or major.minor; a major alone means its newest minor that the operator knows.
+
+    A higher major upgrades the data. A lower one than that of the data is refused by the operator.
+    """
     storage_size: Annotated[QuantityText, _QUANTITY, _GROWS] = "1Gi"
     """Size of the claim of each member. It may only grow."""
     engine: Annotated[Literal["postgresql"], IMMUTABLE] = "postgresql"
@@ -246,6 +246,20 @@ class LastBackup(Spec):
     """Seconds, with the verification."""
 
 
+class Upgrade(Spec):
+    """A major upgrade: how far it is, and the last one that has failed."""
+
+    stage: Literal["", "BackingUp", "Stopping", "Stopped", "Starting"] = ""
+    previous: str = ""
+    """The major version whose data is kept until all members run the new one."""
+    backup: str = ""
+    """The DatabaseBackup that is made before; in the stage Starting that which is made after. "" without backups."""
+    attempt: str = ""
+    """The request that has failed; it is not tried again. "" when none has."""
+    message: str = ""
+    """Why it has failed."""
+
+
 class DatabaseStatus(Status):
     """The observed state of the database. The fields after `selector` are memory of the operator."""
 
@@ -284,6 +298,7 @@ class DatabaseStatus(Status):
     switchover_from: str = ""
     """The primary when a switchover was requested; "" when none is requested."""
     rotation: Rotation = field(default_factory=Rotation)
+    upgrade: Upgrade = field(default_factory=Upgrade)
     certificate: str = ""
     """SHA-256 of the certificate that all members serve; "" without TLS."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from hashlib import sha256
 
 from konverge.k8s.apps.v1 import StatefulSet
@@ -12,7 +13,7 @@ from konverge.k8s.policy.v1 import PodDisruptionBudget
 from konverge.k8s.rbac.v1 import Role, RoleBinding
 from konverge.objects import AnyObject, Kind, Unstructured, to_wire
 from konverge_operators.database.api import Database
-from konverge_operators.database.backups.destinations import Access, access_to, location_of
+from konverge_operators.database.backups.destinations import Access, access_to, archive_path, location_of, root_of
 from konverge_operators.database.engine import MemberTemplate
 from konverge_operators.database.names import (
     OPERATOR,
@@ -32,7 +33,7 @@ __all__ = ["KINDS", "POD_MONITOR", "authorities", "base_objects", "pod_template"
 
 KINDS = (StatefulSet, ConfigMap, Service, ServiceAccount, Role, RoleBinding, PodDisruptionBudget, NetworkPolicy)
 POD_MONITOR = Kind("monitoring.coreos.com", "v1", "PodMonitor", "podmonitors")
-_PATH = "archive-path"
+_ROOT = "archive-root"
 _REQUESTS = {"cpu": "250m", "memory": "512Mi"}
 
 
@@ -44,7 +45,7 @@ def base_objects(database: Database, template: MemberTemplate, *, pod_monitors: 
     """
     name, labels = database.name, labels_of(database)
     objects: list[AnyObject] = [
-        child(ConfigMap, engine_config(database), labels, data={**template.config, **_archive_path(database)}),
+        child(ConfigMap, engine_config(database), labels, data={**template.config, **_archive_root(database)}),
         child(ServiceAccount, name, labels, automountServiceAccountToken=False),
         *_services(database, template, {} if pod_monitors else _scrape_annotations(template)),
         child(PodDisruptionBudget, name, labels, spec=disruption_budget(selector_of(database))),
@@ -65,13 +66,13 @@ def authorities(database: Database, bundle: str) -> ConfigMap:
     return child(ConfigMap, authority_map(database), labels_of(database), data={"ca.crt": bundle})
 
 
-def pod_template(database: Database, template: MemberTemplate) -> Json:
-    """Return the template of the pods. Its annotations have a hash of itself and of the files of the engine."""
+def pod_template(database: Database, template: MemberTemplate, version: str) -> Json:
+    """Return the template of the pods of a version. Its annotations have a hash of itself and of the engine's files."""
     annotations = dict(template.pod_annotations)
     if restart := database.metadata.annotations.get(RESTART):
         annotations[RESTART] = restart
     metadata: Json = {"labels": labels_of(database), "annotations": annotations}
-    found: Json = {"metadata": metadata, "spec": _pods(database, template)}
+    found: Json = {"metadata": metadata, "spec": _pods(database, template, version)}
     digest = sha256(json.dumps([found, template.config], sort_keys=True).encode()).hexdigest()[:16]
     annotations[REVISION] = digest
     return found
@@ -97,8 +98,8 @@ def stateful_set(database: Database, pods: Json, *, replicas: int, storage: str)
     return child(StatefulSet, database.name, labels_of(database), spec=spec)
 
 
-def _pods(database: Database, template: MemberTemplate) -> Json:
-    spec, resources, archive = database.spec, database.spec.resources, _archive(database)
+def _pods(database: Database, template: MemberTemplate, version: str) -> Json:
+    spec, resources, archive = database.spec, database.spec.resources, _archive(database, version)
     mounts = [
         *template.container.get("volumeMounts", ()),
         *archive.mounts,
@@ -125,17 +126,22 @@ def _pods(database: Database, template: MemberTemplate) -> Json:
     return pods
 
 
-def _archive(database: Database) -> Access:
-    """Return what leads members to the archive of their log."""
-    if not (database.spec.backup.enabled and database.spec.backup.wal):
+def _archive(database: Database, version: str) -> Access:
+    """Return what leads members of a version to the archive of their log."""
+    if not _has_archive(database):
         return Access()
-    reference = {"configMapKeyRef": {"name": engine_config(database), "key": _PATH}}
-    return access_to(location_of(database, "").destination, {"valueFrom": reference})
+    reference = {"configMapKeyRef": {"name": engine_config(database), "key": _ROOT}}
+    access = access_to(location_of(database, version).destination, archive_path("$(ARCHIVE_ROOT)", version))
+    return replace(access, env=[{"name": "ARCHIVE_ROOT", "valueFrom": reference}, *access.env])
 
 
-def _archive_path(database: Database) -> dict[str, str]:
-    """Return the path of the archive, which is no part of the template: it has the uid of the object."""
-    return {_PATH: location_of(database, "").path} if _archive(database).env else {}
+def _archive_root(database: Database) -> dict[str, str]:
+    """Return the root of the archive, which is no part of the template: it has the uid of the object."""
+    return {_ROOT: root_of(database)} if _has_archive(database) else {}
+
+
+def _has_archive(database: Database) -> bool:
+    return database.spec.backup.enabled and database.spec.backup.wal
 
 
 def _scheduling(database: Database) -> Json:

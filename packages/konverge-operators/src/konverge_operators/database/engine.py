@@ -164,6 +164,8 @@ class ObservedMembers:
     """The member that accepts writes now, or "". At most one."""
     config_current: bool = True
     """Whether the parameters that can change in place, and `synchronous`, are those of the spec."""
+    major: str = ""
+    """The major version of the data, by the engine's own mark; "" before there is any."""
     switchover_pending: bool = False
     """Whether a switchover was requested and is not done."""
 
@@ -271,6 +273,15 @@ class Engine(Protocol):
         """
         ...
 
+    def render_upgrade(self, database: Database, major: str, version: str) -> Json:
+        """Return the container that writes the data of a version beside that of a major: image, command, env.
+
+        The claim of the first member is mounted at `MemberTemplate.data_path`. It never changes the old data, and
+        checks the new by a query before it ends with success. A second run starts anew. Its last message is passed to
+        `finish_upgrade`, or says why it failed.
+        """
+        ...
+
     # Backups. Each container ends with an exit code, and with a message of why it failed.
 
     def render_backup(self, database: Database, version: str, secrets: SecretNames) -> Json:
@@ -335,6 +346,19 @@ class Engine(Protocol):
 
         A member that does not have the renewed files yet does not: the kubelet takes a minute to update them.
         """
+        ...
+
+    async def finish_upgrade(self, target: Target, message: str) -> None:
+        """Let the data that an upgrade to the version has written belong to the members, in one write.
+
+        No member runs. `message` is the last one of the container of `render_upgrade`.
+
+        Raises: EngineError when the message cannot be read. Then the old data still belongs to the members.
+        """
+        ...
+
+    async def delete_old_data(self, target: Target, member: str) -> None:
+        """Delete the data of earlier major versions in a member that runs."""
         ...
 
     async def forget(self, target: Target) -> None:

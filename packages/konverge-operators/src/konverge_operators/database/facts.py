@@ -13,6 +13,7 @@ from konverge_operators.database.api import Database
 from konverge_operators.database.backups.api import DatabaseBackup
 from konverge_operators.database.engine import ArchiveState, Member, ObservedMembers
 from konverge_operators.database.names import REVISION, claim_name, ordinal_of, pod_name
+from konverge_operators.database.upgrade_jobs import JobState, attempt_of
 
 __all__ = ["Facts", "capacity_of", "is_pod_ready"]
 
@@ -27,7 +28,8 @@ class Facts:
     `revision` is that of the desired pod template. `violation` is a mistake in the spec, `missing` are Secrets that
     should exist, `unreachable` says why the engine could not be observed, `expansion_error` why claims cannot grow.
     `lost_claims` are the members that run on a claim that does not exist any more. `recovery_error` says why a recovery
-    does not go on.
+    does not go on. `major` is the major version of the data, "" before there is any, `requested_major` that of the
+    spec.
     """
 
     database: Database
@@ -45,6 +47,27 @@ class Facts:
     backups: tuple[DatabaseBackup, ...] = ()
     archive: ArchiveState = field(default_factory=ArchiveState)
     recovery_error: str = ""
+    major: str = ""
+    requested_major: str = ""
+    upgrade_job: JobState = field(default_factory=JobState)
+
+    @property
+    def upgrade_requested(self) -> bool:
+        """Whether the data has to be upgraded to another major version, and that has not failed."""
+        return bool(self.major) and self.major != self.requested_major and not self.upgrade_error
+
+    @property
+    def upgrade_error(self) -> str:
+        """Why the upgrade that the spec asks for has failed, "" if it has not."""
+        upgrade = self.database.status.upgrade
+        is_failed = self.major != self.requested_major and upgrade.attempt == attempt_of(self.database)
+        return upgrade.message if is_failed else ""
+
+    @property
+    def upgrade_backup(self) -> DatabaseBackup | None:
+        """The backup before the upgrade, if it exists."""
+        name = self.database.status.upgrade.backup
+        return next((one for one in self.backups if one.name == name), None)
 
     @property
     def initialized(self) -> bool:

@@ -5,14 +5,16 @@ It is kept by the claims, as data is on disks: a member whose claim is new is em
 (`engine.server = cluster.client()`), which is not that of the operator and has no faults.
 
 `violations` says what must never happen: a second initialisation while there is data, a lost acknowledged write, two
-pods behind the Service for writes, a password that differs from that of the data.
+pods behind the Service for writes, a password that differs from that of the data, a member of another major version
+than that of the data, or beside the Job of an upgrade. An upgrade fails while `parameters.upgrade` is "fails", a
+backup while `parameters.backup` is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 
 from konverge import Client, NotFound
 from konverge.k8s.core.v1 import ConfigMap, PersistentVolumeClaim, Pod, Secret, Service
@@ -23,7 +25,6 @@ from konverge_operators.database.engine import (
     EngineError,
     Login,
     Major,
-    Member,
     MemberTemplate,
     ObservedMembers,
     Permission,
@@ -32,6 +33,18 @@ from konverge_operators.database.engine import (
 )
 from konverge_operators.database.facts import is_pod_ready
 from konverge_operators.database.memory_backups import BackupModel, job_container
+from konverge_operators.database.memory_model import (
+    Cluster,
+    Disk,
+    config_of,
+    first_disk,
+    major_of,
+    member_of,
+    replicate,
+    require_primary,
+    run_upgrades,
+    start_member,
+)
 from konverge_operators.database.names import claim_name, ordinal_of, read_write_service, secrets_of, selector_of
 from konverge_operators.manifests import Json
 
@@ -39,43 +52,11 @@ __all__ = ["InMemoryEngine"]
 
 _ROLE = "role"
 _TTL = timedelta(seconds=10)
-_RESTARTS = frozenset({"max_connections"})
 _MAJORS = (
-    Major(name="18", newest="18.6", supported_until=date(2030, 11, 14)),
+    Major(name="18", newest="18.6", supported_until=date(2030, 11, 14), upgrades_from=("17",)),
     Major(name="17", newest="17.12", supported_until=date(2029, 11, 8)),
     Major(name="13", newest="13.23", supported_until=date(2025, 11, 13)),
 )
-
-
-@dataclass
-class _Disk:
-    """The data on one claim: the number of writes that it has, and the parameters that its member runs with."""
-
-    writes: int = 0
-    timeline: int = 1
-    parameters: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass
-class _Cluster:
-    """One database. `disks` are by the uid of the claim, `members` by the name of the pod: which claim it has."""
-
-    initialized: bool = False
-    disks: dict[str, _Disk] = field(default_factory=dict)
-    members: dict[str, str] = field(default_factory=dict)
-    running: list[str] = field(default_factory=list)
-    starts: dict[str, str] = field(default_factory=dict)
-    primary: str = ""
-    lost_at: datetime | None = None
-    commits: int = 0
-    config: Json = field(default_factory=dict)
-    passwords: dict[str, str] = field(default_factory=dict)
-    """Those that the data has: of the Secrets at the initialisation, and of logins."""
-    certificates: dict[str, str] = field(default_factory=dict)
-    """The SHA-256 of the certificate that each member serves."""
-
-    def disk(self, member: str) -> _Disk | None:
-        return self.disks.get(self.members.get(member, ""))
 
 
 @dataclass
@@ -85,11 +66,12 @@ class InMemoryEngine:
     violations: list[str] = field(default_factory=list)
     initializations: dict[str, int] = field(default_factory=dict)
     writes: dict[str, int] = field(default_factory=dict)
+    upgrades: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.server: Client | None = None
         self.backups = BackupModel(self.violations)
-        self._clusters: dict[str, _Cluster] = {}
+        self._clusters: dict[str, Cluster] = {}
 
     # What the operator is told
 
@@ -142,10 +124,14 @@ class InMemoryEngine:
     def member_changed(self, before: Pod, after: Pod) -> bool:  # noqa: ARG002
         return False  # its members write nothing
 
+    def render_upgrade(self, database: Database, major: str, version: str) -> Json:  # noqa: ARG002
+        end = "exit 1" if database.spec.parameters.get("upgrade") == "fails" else "exit 0"
+        return {"image": f"memory:{version}", "command": ["sh", "-c", f"sleep 2; {end}"]}
+
     # Backups
 
     def render_backup(self, database: Database, version: str, secrets: SecretNames) -> Json:  # noqa: ARG002
-        return job_container(version)
+        return job_container(version, fails=database.spec.parameters.get("backup") == "fails")
 
     def render_deletion(self, version: str) -> Json:
         return job_container(version)
@@ -160,15 +146,15 @@ class InMemoryEngine:
 
     async def observe(self, target: Target) -> ObservedMembers:
         cluster = await self._advance(target.database)
-        wanted = _config_of(target.database)
-        members = tuple(_member(cluster, pod, wanted) for pod in target.pods)
+        wanted = config_of(target.database)
+        members = tuple(member_of(cluster, pod, wanted) for pod in target.pods)
         is_current = cluster.config == wanted
-        return ObservedMembers(cluster.initialized, members, cluster.primary, is_current)
+        return ObservedMembers(cluster.initialized, members, cluster.primary, is_current, cluster.major)
 
     async def configure(self, target: Target) -> None:
         cluster = await self._advance(target.database)
-        _require_primary(cluster)
-        cluster.config = _config_of(target.database)
+        require_primary(cluster)
+        cluster.config = config_of(target.database)
 
     async def switchover(self, target: Target, to: str) -> None:
         cluster = await self._advance(target.database)
@@ -187,17 +173,17 @@ class InMemoryEngine:
 
     async def rebuild(self, target: Target, member: str) -> None:
         cluster = await self._advance(target.database)
-        _require_primary(cluster)
+        require_primary(cluster)
         cluster.disks.pop(cluster.members.get(member, ""), None)
 
     async def set_login(self, target: Target, login: Login) -> None:
         cluster = await self._advance(target.database)
-        _require_primary(cluster)
+        require_primary(cluster)
         cluster.passwords[login.username] = login.password
 
     async def delete_login(self, target: Target, username: str) -> None:
         cluster = await self._advance(target.database)
-        _require_primary(cluster)
+        require_primary(cluster)
         cluster.passwords.pop(username, None)
 
     async def reload_certificate(self, target: Target, member: str, digest: str) -> bool:
@@ -206,6 +192,27 @@ class InMemoryEngine:
             raise EngineError(f"{member} does not run")
         cluster.certificates[member] = digest
         return True
+
+    async def finish_upgrade(self, target: Target, message: str) -> None:  # noqa: ARG002
+        cluster, major = await self._advance(target.database), major_of(target.version)
+        disk = await first_disk(self._server, target.database, cluster)
+        if cluster.major == major:
+            return
+        if cluster.running or disk is None or disk.others.get(major) != cluster.commits:
+            self.violations.append(f"{target.database.key}: upgraded to data that lacks writes")
+            return
+        backup = f"{target.namespace}/{target.database.status.upgrade.backup}"
+        if target.database.spec.backup.enabled and self.backups.stored.get(backup) is None:
+            self.violations.append(f"{target.database.key}: upgraded without a backup")
+        disk.others[cluster.major], disk.major, cluster.major = disk.writes, major, major
+        self.upgrades[str(target.database.key)] = major
+
+    async def delete_old_data(self, target: Target, member: str) -> None:
+        cluster = await self._advance(target.database)
+        require_primary(cluster)
+        if (disk := cluster.disk(member)) is None or disk.writes < cluster.commits:
+            raise EngineError(f"{member} lacks data")
+        disk.others.clear()
 
     async def forget(self, target: Target) -> None:
         self._clusters.pop(str(target.database.key), None)
@@ -225,7 +232,7 @@ class InMemoryEngine:
             return False
         disk.writes += 1
         cluster.commits = disk.writes
-        _replicate(cluster)
+        replicate(cluster)
         self.writes[str(database.key)] = disk.writes
         return True
 
@@ -251,10 +258,10 @@ class InMemoryEngine:
         assert self.server is not None, "set engine.server to a client of the cluster"
         return self.server
 
-    def _cluster(self, database: Database) -> _Cluster:
-        return self._clusters.setdefault(str(database.key), _Cluster())
+    def _cluster(self, database: Database) -> Cluster:
+        return self._clusters.setdefault(str(database.key), Cluster())
 
-    async def _advance(self, database: Database) -> _Cluster:
+    async def _advance(self, database: Database) -> Cluster:
         """Bring the model to the pods and claims of this moment."""
         cluster, labels = self._cluster(database), selector_of(database)
         selector = ",".join(f"{name}={value}" for name, value in labels.items())
@@ -266,30 +273,25 @@ class InMemoryEngine:
         cluster.disks = {uid: disk for uid, disk in cluster.disks.items() if uid in uids.values()}
         cluster.running = list(cluster.members)
         await self.backups.advance(self._server, database, cluster.commits, has_data=bool(cluster.disks))
+        self.violations += await run_upgrades(self._server, database, cluster, running=bool(pods))
         for pod in ready:
-            self._start(cluster, pod)
+            if violation := start_member(cluster, pod):
+                self.violations.append(violation)
         await self._follow(database, cluster)
         await self._label(database, cluster)
         await self._check(database, cluster)
         return cluster
 
-    def _start(self, cluster: _Cluster, pod: Pod) -> None:
-        """Let a pod that is new start with the parameters of the cluster."""
-        disk = cluster.disk(pod.name)
-        if cluster.starts.get(pod.name) != pod.uid and disk is not None:
-            disk.parameters = dict(cluster.config.get("parameters", {}))
-        cluster.starts[pod.name] = pod.uid
-
-    async def _follow(self, database: Database, cluster: _Cluster) -> None:
+    async def _follow(self, database: Database, cluster: Cluster) -> None:
         if cluster.primary and cluster.disk(cluster.primary) is None:
             cluster.primary, cluster.lost_at = "", now()
         if not cluster.initialized and cluster.running:
             await self._initialize(database, cluster, cluster.running[0])
         if not cluster.primary and cluster.initialized:
             self._elect(cluster)
-        _replicate(cluster)
+        replicate(cluster)
 
-    async def _initialize(self, database: Database, cluster: _Cluster, member: str) -> None:
+    async def _initialize(self, database: Database, cluster: Cluster, member: str) -> None:
         key = str(database.key)
         if cluster.disks:
             self.violations.append(f"{key}: initialised over existing data")
@@ -298,12 +300,16 @@ class InMemoryEngine:
             self.violations.append(f"{key}: initialised without its recovery")
         cluster.commits = restored or 0
         cluster.initialized, cluster.primary = True, member
-        cluster.config = _config_of(database)
-        cluster.disks[cluster.members[member]] = _Disk(cluster.commits, parameters=dict(database.spec.parameters))
+        pod = await self._find_pod(database, member)
+        cluster.major = major_of((pod.spec.containers[0].image or "").rpartition(":")[2]) if pod is not None else ""
+        cluster.config = config_of(database)
+        cluster.disks[cluster.members[member]] = Disk(
+            cluster.commits, parameters=dict(database.spec.parameters), major=cluster.major
+        )
         cluster.passwords = await self._stored_passwords(database)
         self.initializations[key] = self.initializations.get(key, 0) + 1
 
-    def _elect(self, cluster: _Cluster) -> None:
+    def _elect(self, cluster: Cluster) -> None:
         """Let the member with the most data lead, once the old primary is gone for long enough."""
         if cluster.lost_at is not None and now() - cluster.lost_at < _TTL:
             return
@@ -311,13 +317,13 @@ class InMemoryEngine:
         if found and max(found)[0] >= cluster.commits:  # as maximum_lag_on_failover: 0
             self._promote(cluster, max(found)[2])
 
-    def _promote(self, cluster: _Cluster, member: str) -> None:
+    def _promote(self, cluster: Cluster, member: str) -> None:
         disk = cluster.disk(member)
         assert disk is not None
         disk.timeline += 1
         cluster.primary, cluster.lost_at = member, None
 
-    async def _label(self, database: Database, cluster: _Cluster) -> None:
+    async def _label(self, database: Database, cluster: Cluster) -> None:
         """Label the pods: those that lose the role first, so that at no moment two have it."""
         for name in sorted(cluster.running, key=lambda one: one == cluster.primary):
             pod = await self._find_pod(database, name)
@@ -340,7 +346,7 @@ class InMemoryEngine:
             found[secret.data["username"].decode()] = secret.data["password"].decode()
         return found
 
-    async def _check(self, database: Database, cluster: _Cluster) -> None:
+    async def _check(self, database: Database, cluster: Cluster) -> None:
         """Check what must hold at every moment."""
         try:
             service = await self._server.get(Service, read_write_service(database), namespace=database.namespace)
@@ -354,7 +360,7 @@ class InMemoryEngine:
         for name in (names.superuser, names.replication):
             await self._check_password(database, cluster, name)
 
-    async def _check_password(self, database: Database, cluster: _Cluster, name: str) -> None:
+    async def _check_password(self, database: Database, cluster: Cluster, name: str) -> None:
         try:
             secret = await self._server.get(Secret, name, namespace=database.namespace)
         except NotFound:
@@ -362,39 +368,3 @@ class InMemoryEngine:
         known = cluster.passwords.get(secret.data["username"].decode())
         if known is not None and known != secret.data["password"].decode():
             self.violations.append(f"{database.key}: the password in {name} is not that of the data")
-
-
-def _replicate(cluster: _Cluster) -> None:
-    """Let each member that runs have what the primary has; an empty one fetches everything."""
-    source = cluster.disk(cluster.primary)
-    if source is None:
-        return
-    for name in cluster.running:
-        disk = cluster.disks.setdefault(cluster.members[name], _Disk(parameters=dict(source.parameters)))
-        disk.writes, disk.timeline = source.writes, source.timeline
-
-
-def _config_of(database: Database) -> Json:
-    return {"parameters": dict(database.spec.parameters), "synchronous": database.spec.synchronous}
-
-
-def _member(cluster: _Cluster, pod: Pod, wanted: Json) -> Member:
-    disk = cluster.disk(pod.name)
-    if disk is None or pod.name not in cluster.running:
-        return Member(pod.name)
-    is_primary = pod.name == cluster.primary
-    pending = any(disk.parameters.get(name) != wanted["parameters"].get(name) for name in _RESTARTS)
-    return Member(
-        pod.name,
-        role="primary" if is_primary else "replica",
-        state="running" if is_primary else "streaming" if cluster.primary else "starting",
-        healthy=bool(cluster.primary),
-        lag=None if is_primary else cluster.commits - disk.writes,
-        pending_restart=pending and cluster.config == wanted,
-        synchronous=not is_primary and cluster.config.get("synchronous") != "off",
-    )
-
-
-def _require_primary(cluster: _Cluster) -> None:
-    if not cluster.primary:
-        raise EngineError("no member accepts writes")

@@ -52,9 +52,10 @@ class BackupModel:
             self.restored[database.uid] = self.stored.get(name, 0)
 
 
-def job_container(version: str) -> Json:
+def job_container(version: str, *, fails: bool = False) -> Json:
     """Return a container that runs for two seconds."""
-    return {"image": f"memory:{version}", "command": ["sh", "-c", "sleep 2"], "env": []}
+    command = f"sleep 2; exit {int(fails)}"
+    return {"image": f"memory:{version}", "command": ["sh", "-c", command], "env": []}
 
 
 def _backup_name(job: Job) -> str:

@@ -13,6 +13,7 @@ __all__ = [
     "MANAGED_BY",
     "OPERATOR",
     "RESTART",
+    "RETRY_UPGRADE",
     "REVISION",
     "ROTATE_PASSWORD",
     "SWITCHOVER",
@@ -44,6 +45,8 @@ RESTART = "example.com/restart"
 """Annotation of a Database: each new value, such as a time, replaces the pods one by one."""
 ROTATE_PASSWORD = "example.com/rotate-password"
 """Annotation of a Database: each new value, such as a time, replaces the application's login."""
+RETRY_UPGRADE = "example.com/retry-upgrade"
+"""Annotation of a Database: each new value, such as a time, tries a failed major upgrade again."""
 REVISION = "example.com/revision"
 """Annotation of pods: the hash of the template that they were created from."""
 BACKUP = "backup"

@@ -48,7 +48,7 @@ def new_operator(engines: Sequence[Engine], reconciler: DatabaseReconciler | Non
     builder.watches(PersistentVolumeClaim, to_keys(_database_of, PersistentVolumeClaim), options=_MANAGED)
     builder.watches(Job, to_keys(_database_of, Job), options=_MANAGED).owns(CronJob)
     builder.watches(DatabaseBackup, to_keys(_backed_up_database, DatabaseBackup))
-    builder.needs(DatabaseBackup, "create", "delete").needs(Job, "get", "create", "delete")
+    builder.needs(DatabaseBackup, "create", "delete").needs(Job, "get", "list", "create", "delete").needs(Pod, "list")
     builder.needs(Database, "patch").needs(Secret, "get", "create", "patch", "delete").needs(Pod, "delete")
     builder.needs(PersistentVolumeClaim, "get", "create", "patch", "delete").needs(StorageClass, "get")
     builder.needs(StatefulSet, "get", "list").needs(Service, "get")

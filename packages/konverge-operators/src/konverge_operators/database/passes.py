@@ -42,7 +42,9 @@ from konverge_operators.database.storage import (
     template_size,
 )
 from konverge_operators.database.switchovers import switch_over
-from konverge_operators.database.versions import find_violation, resolve_version
+from konverge_operators.database.upgrade_jobs import JobState, find_job
+from konverge_operators.database.upgrades import delete_old_data, execute, next_upgrade_step
+from konverge_operators.database.versions import find_major, find_violation, resolve_version, running_version
 
 __all__ = ["Pass"]
 
@@ -85,18 +87,33 @@ class Pass:
             database.status.credentials_created = True  # also those of an earlier Database with the same data
         pods = sorted(await ctx.list(Pod, labels=labels), key=lambda one: ordinal_of(one.name))
         claims = sorted(await ctx.list(PersistentVolumeClaim, labels=labels), key=lambda one: ordinal_of(one.name))
+        self.facts = replace(self.facts, database=database, pods=tuple(pods))
+        await self._observe_members()
+        await self._observe_version()
         self.facts = replace(
             self.facts,
-            database=database,
             revision="" if self.facts.violation else revision_of(self._pod_template()),
             stateful_set=await ctx.get(StatefulSet, database.name),
-            pods=tuple(pods),
             claims=tuple(claims),
             missing=missing,
             backups=await backups_of(database, ctx),
         )
         self.facts = replace(self.facts, lost_claims=await find_lost_claims(self.facts, ctx))
-        await self._observe_members()
+
+    async def _observe_version(self) -> None:
+        """Find out which version the members have to run, and how far an upgrade is."""
+        database, engine = self.database, self._engine
+        last = find_major(engine.majors, database.status.version)
+        data = self.facts.observed.major or (last.name if last is not None else "")
+        wanted = find_major(engine.majors, database.spec.version)
+        self.version = running_version(database, engine, data)
+        self.facts = replace(
+            self.facts,
+            major=data,
+            requested_major=wanted.name if wanted is not None else "",
+            violation=self.facts.violation or find_violation(database, engine, data),
+            upgrade_job=await find_job(database, self._ctx) if database.status.upgrade.stage else JobState(),
+        )
 
     async def _observe_members(self) -> None:
         try:
@@ -121,9 +138,15 @@ class Pass:
             return
         if self.facts.primary and not self.facts.observed.config_current:
             await engine.configure(self.target)
-        step = next_step(self.facts)
+        step = next_upgrade_step(self.facts, next_step(self.facts))
+        if isinstance(step, str):
+            version = resolve_version(engine.majors, self.database.spec.version)
+            self.database = await execute(step, ctx, engine, replace(self.target, version=version), self.facts)
+            return
         await self._apply_stateful_set(step)
         await self._take(step)
+        if step is None and self.database.status.upgrade.stage == "Starting":
+            self.database = await delete_old_data(ctx, engine, self.target, self.facts)
         if step is None and not self.database.spec.hibernate:
             self.database = await switch_over(self.database, ctx, engine, self.target, self.facts)
         self.database = await reload_certificate(certificate, ctx, engine, self.target, self.facts)
@@ -189,4 +212,4 @@ class Pass:
 
     def _pod_template(self) -> dict[str, object]:
         template = self._engine.render(self.database, self.version, self.target.secrets)
-        return pod_template(self.database, template)
+        return pod_template(self.database, template, self.version)

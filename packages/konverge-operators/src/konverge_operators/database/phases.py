@@ -63,6 +63,9 @@ def _restoring(facts: Facts) -> DerivedPhase[Phase]:
 def _created(database: Database, facts: Facts) -> DerivedPhase[Phase]:
     """Return the phase of a database that was ready once, by what has changed since."""
     last = database.status.last_ready
+    if database.status.upgrade.stage in ("Stopping", "Stopped"):
+        message = f"the data is being upgraded from {facts.major} to {facts.requested_major}"
+        return DerivedPhase(Phase.UPDATING, "Upgrading", message if facts.upgrade_requested else "the upgrade is left")
     if database.spec.hibernate:
         return DerivedPhase(Phase.SCALING, "Hibernating", "members are being stopped")
     if facts.replicas and not facts.primary:
@@ -73,7 +76,7 @@ def _created(database: Database, facts: Facts) -> DerivedPhase[Phase]:
         names = ", ".join(one.name for one in facts.claims_to_resize)
         return DerivedPhase(Phase.EXPANDING, "Expanding", f"{names} being expanded")
     if _is_complete(facts):
-        return _ready(facts)
+        return _complete(facts)
     if facts.revision != last.revision or any(facts.member(name).pending_restart for name in facts.expected):
         return _updating(facts)
     if database.spec.replicas != last.replicas or facts.replicas != database.spec.replicas or facts.stopping:
@@ -81,6 +84,17 @@ def _created(database: Database, facts: Facts) -> DerivedPhase[Phase]:
     if facts.without_synchronous and len(facts.healthy) == facts.replicas:
         return DerivedPhase(Phase.DEGRADED, "NoSynchronousReplica", "commits wait for no replica yet", warning=True)
     return DerivedPhase(Phase.DEGRADED, "MembersNotReady", _progress(facts), warning=True)
+
+
+def _complete(facts: Facts) -> DerivedPhase[Phase]:
+    """Return the phase of a database whose members are as they have to be: but an upgrade may have failed, or begin."""
+    if facts.upgrade_error:
+        message = f"{facts.requested_major} was not reached, {facts.major} serves: {facts.upgrade_error}"
+        return DerivedPhase(Phase.DEGRADED, "UpgradeFailed", message, warning=True)
+    if facts.upgrade_requested or facts.database.status.upgrade.stage:
+        waits = ", after a backup" if facts.database.status.upgrade.stage == "BackingUp" else ""
+        return DerivedPhase(Phase.UPDATING, "Upgrading", f"from {facts.major} to {facts.requested_major}{waits}")
+    return _ready(facts)
 
 
 def _updating(facts: Facts) -> DerivedPhase[Phase]:

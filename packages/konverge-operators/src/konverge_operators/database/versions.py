@@ -8,7 +8,7 @@ from datetime import date
 from konverge_operators.database.api import Database
 from konverge_operators.database.engine import Engine, Major
 
-__all__ = ["find_major", "find_violation", "is_supported", "resolve_version"]
+__all__ = ["find_major", "find_violation", "is_supported", "resolve_version", "running_version"]
 
 
 def find_major(majors: Sequence[Major], version: str) -> Major | None:
@@ -27,14 +27,23 @@ def is_supported(major: Major, today: date) -> bool:
     return today <= major.supported_until
 
 
-def find_violation(database: Database, engine: Engine) -> str:
-    """Return what an engine refuses in a spec, or ""."""
-    spec, running = database.spec, database.status.version
+def running_version(database: Database, engine: Engine, data: str) -> str:
+    """Return the version that the members run: that of the spec, unless the data belongs to another major version."""
+    major = find_major(engine.majors, database.spec.version)
+    if not data or major is None or data == major.name:
+        return resolve_version(engine.majors, database.spec.version)
+    last = find_major(engine.majors, database.status.version)
+    return database.status.version if last is not None and last.name == data else resolve_version(engine.majors, data)
+
+
+def find_violation(database: Database, engine: Engine, data: str = "") -> str:
+    """Return what an engine refuses in a spec, or "". `data` is the major version of the data, if there is any."""
+    spec = database.spec
     major = find_major(engine.majors, spec.version)
     if major is None:
         known = ", ".join(one.name for one in engine.majors)
         return f"version {spec.version} is not known: use one of {known}, with or without a minor"
-    if running and find_major(engine.majors, running) != major:
-        return f"{running} cannot become {spec.version}: major upgrades are not supported yet"
+    if data not in ("", major.name, *major.upgrades_from):
+        return f"data of version {data} cannot become {spec.version}"
     denied = sorted(set(spec.parameters) & set(engine.denied_parameters))
     return "; ".join(f"parameters.{name}: {engine.denied_parameters[name]}" for name in denied)

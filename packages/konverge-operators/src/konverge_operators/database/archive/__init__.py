@@ -18,5 +18,6 @@ The environment has the destination (`stores.open_store`) and the connection (PG
     <path>/base/<backup>/backup.json          the checksums of the parts; written last, when everything is verified
     <path>/wal/<16 digits>/<file>-<sha256>.gz the log; the checksum is that of the file before compression
 
-`<path>` is `<name of the Database>/<its uid>`: a restored database never writes into the log of its origin.
+`<path>` is `<name of the Database>/<its uid>/<major version>`: a restored database never writes into the log of its
+origin, and one that was upgraded never into that of the version before, whose files have the same names.
 """

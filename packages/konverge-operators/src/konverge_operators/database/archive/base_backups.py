@@ -129,11 +129,23 @@ def find_backups(store: Store, prefix: str) -> list[BaseBackup]:
 
 
 def delete_backup(store: Store, path: str, name: str) -> None:
-    """Delete a backup, and the log that none of the others needs. Without another backup all log is kept."""
+    """Delete a backup, and the log that none of the others needs.
+
+    Without another backup all log is kept, unless the database was backed up in a later major version since.
+    """
     store.delete(f"{path}/base/{name}/backup.json")  # first: what is half deleted is no backup
     _delete_parts(store, path, name)
     if kept := find_backups(store, path):
         delete_older_segments(store, path, min((one.first for one in kept), key=lambda one: one[8:]))
+    elif _is_past(store, path):
+        for one in store.list(f"{path}/wal/"):
+            store.delete(one.key)
+
+
+def _is_past(store: Store, path: str) -> bool:
+    """Report whether a path is that of an earlier major version than one with a backup."""
+    root, _, major = path.rpartition("/")
+    return major.isdigit() and any(int(one.major) > int(major) for one in find_backups(store, root))
 
 
 def unpack(store: Store, parts: Sequence[Part], directory: Path) -> None:

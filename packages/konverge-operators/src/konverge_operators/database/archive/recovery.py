@@ -47,14 +47,16 @@ class Restore:
 
     @property
     def directory(self) -> Path:
-        return self.data / "pgdata"
+        return self.data / f"pgdata-{self.major}"
 
     def run(self, store: Store) -> BaseBackup | None:
         """Restore; return the backup that was used, None if everything was done before."""
         mark = self.data / "restored.json"
         if mark.exists():
             return None
-        backup = choose_backup(find_backups(store, self.prefix), self.backup, self.target)
+        backups = find_backups(store, self.prefix)
+        of_major = [one for one in backups if one.major == self.major]
+        backup = choose_backup(of_major or backups, self.backup, self.target)
         if backup.major != self.major:
             raise ArchiveError(f"the backup is of version {backup.major}, the database of version {self.major}")
         target = self._checked_target(store, backup)

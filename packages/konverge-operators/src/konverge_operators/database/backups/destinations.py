@@ -10,7 +10,7 @@ from konverge_operators.database.backups.api import Location
 from konverge_operators.database.names import backup_claim
 from konverge_operators.manifests import Json, secret_variable
 
-__all__ = ["DIRECTORY", "Access", "access_to", "location_of"]
+__all__ = ["DIRECTORY", "Access", "access_to", "archive_path", "location_of", "root_of"]
 
 DIRECTORY: Final = "/backup"
 _VOLUME: Final = "backup"
@@ -26,23 +26,30 @@ class Access:
 
 
 def location_of(database: Database, version: str) -> Location:
-    """Return where the backups of a database are. Another object of its name writes elsewhere."""
+    """Return where the backups of a database in a version are. Another object of its name writes elsewhere."""
     backup = database.spec.backup
     return Location(
         destination=backup.destination or Destination(claim=backup_claim(database)),
-        path=f"{database.name}/{database.uid}",
+        path=archive_path(root_of(database), version),
         engine=database.spec.engine,
         version=version,
         wal=backup.wal,
     )
 
 
-def access_to(destination: Destination, path: str | Json) -> Access:
-    """Return what leads to a path below a destination; the path may be a reference, as `valueFrom`.
+def root_of(database: Database) -> str:
+    """Return the directory of one Database below its destination."""
+    return f"{database.name}/{database.uid}"
 
-    The keys of a bucket come from their Secret.
-    """
-    found: list[Json] = [{"name": "ARCHIVE_PATH", **({"value": path} if isinstance(path, str) else path)}]
+
+def archive_path(root: str, version: str) -> str:
+    """Return the directory of the data of a version: after a major upgrade the log starts anew, with the same names."""
+    return f"{root}/{version.partition('.')[0]}"
+
+
+def access_to(destination: Destination, path: str) -> Access:
+    """Return what leads to a path below a destination. The keys of a bucket come from their Secret."""
+    found: list[Json] = [{"name": "ARCHIVE_PATH", "value": path}]
     if destination.s3 is None:
         volume = {"name": _VOLUME, "persistentVolumeClaim": {"claimName": destination.claim}}
         mount = {"name": _VOLUME, "mountPath": DIRECTORY}

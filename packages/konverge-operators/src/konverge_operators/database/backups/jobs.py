@@ -32,6 +32,7 @@ from konverge_operators.manifests import Json, child, pod_spec
 __all__ = [
     "PURPOSE",
     "Result",
+    "archive_path_of",
     "backup_job",
     "cron_job",
     "deletion_job",
@@ -79,10 +80,11 @@ def cron_job(database: Database, engine: Engine, version: str) -> CronJob:
     """Return the CronJob of the schedule. Backups do not overlap: one that is late is left out."""
     backup = database.spec.backup
     labels = _labels(database.name, "backup")
+    upgraded = database.status.upgrade.stage not in ("", "BackingUp")
     spec: Json = {
         "schedule": backup.schedule,
         "concurrencyPolicy": "Forbid",
-        "suspend": database.spec.suspend or database.spec.hibernate,
+        "suspend": database.spec.suspend or database.spec.hibernate or upgraded,
         "startingDeadlineSeconds": 3600,
         "successfulJobsHistoryLimit": _HISTORY,
         "failedJobsHistoryLimit": _HISTORY,
@@ -115,6 +117,13 @@ def restore_job(database: Database, engine: Engine, version: str, source: tuple[
     pods = _pods(container, access_to(destination, path), {"volumes": [volume]})
     labels = _labels(database.name, "recovery")
     return child(Job, recovery_job(database), labels, spec=_job_spec(pods, labels))
+
+
+def archive_path_of(job: Job) -> str:
+    """Return the path that a Job writes to: that of the schedule may be older than the version that runs now."""
+    pods = job.spec.template.spec
+    env = pods.containers[0].env if pods is not None else None
+    return next((one.value or "" for one in env or () if one.name == "ARCHIVE_PATH"), "")
 
 
 def is_complete(job: Job) -> bool:

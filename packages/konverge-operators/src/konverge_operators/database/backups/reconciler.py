@@ -1,6 +1,7 @@
 """The reconciler of DatabaseBackup: one Job writes it, another one deletes its data.
 
 1. Where the data goes is in the status before the Job exists, so that a deletion finds it, also without the Database.
+   A backup that has to wait until after a major upgrade goes to the path of the new version.
 2. A Job that is missing is created again: it does nothing if the backup is complete.
 3. The data of a backup is deleted only when its Job is gone. A Job of the schedule that was left would be taken for a
    new backup.
@@ -19,6 +20,7 @@ from konverge_operators.database.api import Database
 from konverge_operators.database.backups.api import BackupPhase, DatabaseBackup
 from konverge_operators.database.backups.destinations import location_of
 from konverge_operators.database.backups.jobs import (
+    archive_path_of,
     backup_job,
     deletion_job,
     deletion_job_name,
@@ -63,9 +65,12 @@ class BackupReconciler(Reconciler[DatabaseBackup]):
             missing = f"there is no Database {backup.spec.database}"
             return await _report(backup, ctx, BackupPhase.PENDING, _obstacle(database) if database else missing)
         engine = self._engines[database.spec.engine]
-        version = database.status.version or resolve_version(engine.majors, database.spec.version)
-        if backup.status.location is None:
-            backup.status.location = location_of(database, version)
+        status = database.status
+        version = resolve_version(engine.majors, status.version or status.upgrade.previous or database.spec.version)
+        location, current = backup.status.location, location_of(database, version)
+        current.path = (archive_path_of(job) if job is not None else "") or current.path
+        if location is None or (job is None and location.path != current.path):
+            backup.status.location = current
             backup.status.started = now()
             backup = await ctx.update_status(backup)
         if job is None:
@@ -131,6 +136,8 @@ def _obstacle(database: Database) -> str:
         return f"backup.enabled of the Database {database.name} is false"
     if database.spec.suspend:
         return f"the Database {database.name} is suspended"
+    if database.status.upgrade.stage not in ("", "BackingUp"):
+        return f"the Database {database.name} is being upgraded"
     return "" if database.status.primary else f"no member of {database.name} accepts writes"
 
 

@@ -87,8 +87,8 @@ class BackupMetrics:
 
 def set_backup_status(database: Database, ctx: Context, facts: Facts) -> None:
     """Set the fields about backups, and the condition Backup."""
-    path = location_of(database, "").path
-    own = [
+    path = location_of(database, facts.major).path
+    own = [  # of this object, and of the major version of its data
         one
         for one in good_backups(facts.backups)
         if one.status.location is not None and one.status.location.path == path
@@ -123,7 +123,8 @@ def _condition(database: Database, facts: Facts, own: list[DatabaseBackup]) -> t
     if facts.archive.error:
         return "ArchiveFailing", f"the log is not archived: {facts.archive.error}"
     if not own:
-        return "NoBackup", "there is no good backup yet: the first one is made on schedule, or by a DatabaseBackup"
+        found = f" of version {facts.major}" if good_backups(facts.backups) else ""
+        return "NoBackup", f"there is no good backup{found} yet: it is made on schedule, or by a DatabaseBackup"
     if _last_ended(facts) is BackupPhase.FAILED:
         return "LastBackupFailed", f"the last good backup is {own[-1].name}"
     place = "" if backup.destination is not None else "; the claim is no protection against the loss of the cluster"

@@ -145,6 +145,7 @@ class Configuration:
 
     `owner` is the role that owns `database`; it is no superuser. `labels` are those of the members, with the name of
     the cluster as the value of `SCOPE_LABEL`. With `tls` all connections but those within a pod need TLS.
+    `major` is the major version of the data: Patroni stores it together with the system identifier.
     """
 
     name: str
@@ -152,6 +153,7 @@ class Configuration:
     owner: str = "app"
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     tls: bool = False
+    major: str = ""
 
     def settings(self, synchronous: Synchronous = "off", parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the settings that all members share, Patroni's dynamic configuration; `parameters` are the user's.
@@ -160,6 +162,7 @@ class Configuration:
         ttl: it alone has the last commits.
         """
         return {
+            "major": self.major,
             "ttl": TTL,
             "loop_wait": LOOP_WAIT,
             "retry_timeout": RETRY_TIMEOUT,

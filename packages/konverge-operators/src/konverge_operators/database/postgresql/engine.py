@@ -61,6 +61,7 @@ from konverge_operators.database.postgresql.members import (
 )
 from konverge_operators.database.postgresql.permissions import CONFIG_MAPS, rules
 from konverge_operators.database.postgresql.states import Store, member_state, observed_members
+from konverge_operators.database.postgresql.upgrades import deletion_script, system_identifier, upgrade_container
 from konverge_operators.database.postgresql.versions import MAJORS, image
 from konverge_operators.manifests import Json, child
 
@@ -82,9 +83,9 @@ class PostgreSQL:
     # Pure
 
     def render(self, database: Database, version: str, secrets: SecretNames) -> MemberTemplate:
-        configuration = _configuration(database)
+        configuration = _configuration(database, version.partition(".")[0])
         return MemberTemplate(
-            container=container(image(version), secrets, tls=database.spec.tls.enabled),
+            container=container(version, secrets, tls=database.spec.tls.enabled),
             port=POSTGRES_PORT,
             config={CONFIGURATION_FILE: configuration.file(), ROLES_FILE: configuration.roles()},
             config_path=DIRECTORY,
@@ -121,6 +122,10 @@ class PostgreSQL:
             **mode,
         }
 
+    def render_upgrade(self, database: Database, major: str, version: str) -> Json:
+        settings = _configuration(database, major).settings(parameters=database.spec.parameters)
+        return upgrade_container(major, version, settings["postgresql"]["parameters"])
+
     def member_changed(self, before: Pod, after: Pod) -> bool:
         return member_state(before) != member_state(after)
 
@@ -133,7 +138,9 @@ class PostgreSQL:
         return deletion_container(image(version))
 
     def render_recovery(self, database: Database, version: str, secrets: SecretNames) -> Json:
-        return recovery_container(image(version), database, version, secrets, _settings(database))
+        return recovery_container(
+            image(version), database, version, secrets, _settings(database, version.partition(".")[0])
+        )
 
     async def observe_archive(self, target: Target) -> ArchiveState:
         return parse_state(await _run_sql(target, ARCHIVER, "--tuples-only --no-align"))
@@ -141,11 +148,12 @@ class PostgreSQL:
     # Members
 
     async def observe(self, target: Target) -> ObservedMembers:
-        return observed_members(target.pods, await _store(target), _settings(target.database))
+        store = await _store(target)
+        return observed_members(target.pods, store, _settings(target.database, _major(target, store)))
 
     async def configure(self, target: Target) -> None:
         store = await _store(target)
-        settings = _settings(target.database)
+        settings = _settings(target.database, _major(target, store))
         if store.settings is not None and store.settings != settings:
             await _annotate(target, "config", {"config": json.dumps(settings)})
 
@@ -178,21 +186,36 @@ class PostgreSQL:
             await _execute(target, member, ["sh", "-c", reload_script(digest)], allowed=(0, NOT_YET))
         ).exit_code == 0
 
+    async def finish_upgrade(self, target: Target, message: str) -> None:
+        major = target.version.partition(".")[0]
+        settings = json.dumps(_settings(target.database, major))
+        identifier = system_identifier(message)
+        await _annotate(target, "config", {"initialize": identifier, "config": settings, "history": None})
+
+    async def delete_old_data(self, target: Target, member: str) -> None:
+        await _execute(target, member, ["sh", "-c", deletion_script(target.version)])
+
     async def forget(self, target: Target) -> None:
         for entry in CONFIG_MAPS:
             name = f"{target.name}-{entry}"
             await target.client.delete(ConfigMap, name, namespace=target.namespace, missing_ok=True)
 
 
-def _configuration(database: Database) -> Configuration:
+def _configuration(database: Database, major: str) -> Configuration:
     spec = database.spec
-    return Configuration(database.name, spec.database, spec.owner, selector_of(database), spec.tls.enabled)
+    return Configuration(database.name, spec.database, spec.owner, selector_of(database), spec.tls.enabled, major)
 
 
-def _settings(database: Database) -> dict[str, Any]:
+def _settings(database: Database, major: str) -> dict[str, Any]:
+    """Return the settings for data of a major version."""
     spec = database.spec
     parameters = {**archive_parameters(database), **spec.parameters}
-    return _configuration(database).settings(spec.synchronous, parameters)
+    return _configuration(database, major).settings(spec.synchronous, parameters)
+
+
+def _major(target: Target, store: Store) -> str:
+    """Return the major version of the data; before there is any, that of the target."""
+    return store.major or target.version.partition(".")[0]
 
 
 async def _store(target: Target) -> Store:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import konverge_operators
-from konverge_operators.database.postgresql.versions import image
+from konverge_operators.database.postgresql.versions import image, upgrade_image
 
 if TYPE_CHECKING:
     from konverge_cluster.processes import LocalImage
@@ -34,7 +35,8 @@ def local_images() -> list[LocalImage]:
     """Return the local images of the versions that are installed; a wheel is preferred to Debian's package."""
     wheels = {version: _installation(*wheel) for version, wheel in _WHEELS.items()}
     found = {**system_installations(), **{version: one for version, one in wheels.items() if one is not None}}
-    return [_local_image(version, directory) for version, directory in found.items()]
+    members = [_local_image(version, directory) for version, directory in found.items()]
+    return [*members, *(_upgrade_image(version, found) for version in found)]
 
 
 def system_installations(directory: Path = _DEBIAN) -> dict[str, Path]:
@@ -62,6 +64,23 @@ def _local_image(version: str, directory: Path) -> LocalImage:
         command=[sys.executable, "-m", "patroni"],
         programs={"patronictl": str(Path(sys.prefix) / "bin" / "patronictl")},
         env={"PATH": f"{directory / 'bin'}:/usr/bin:/bin", "PYTHON": sys.executable, "PYTHONDONTWRITEBYTECODE": "1"},
-        # The libraries of a wheel are beside its package; the archive program is in this one.
-        paths=[*([] if _DEBIAN in directory.parents else [str(directory.parents[1])]), _PACKAGE],
+        paths=[*_paths(directory), _PACKAGE],  # the archive program is in this package
     )
+
+
+def _upgrade_image(version: str, found: Mapping[str, Path]) -> LocalImage:
+    """Return the image of the Job that upgrades to a version: the directories of older programs are in variables."""
+    from konverge_cluster.processes import LocalImage
+
+    older = {one.partition(".")[0]: directory for one, directory in sorted(found.items())}
+    programs = {f"POSTGRESQL_{major}": str(directory / "bin") for major, directory in older.items()}
+    return LocalImage(
+        upgrade_image(version),
+        env={"PATH": f"{found[version] / 'bin'}:/usr/bin:/bin", **programs},
+        paths=sorted({path for directory in found.values() for path in _paths(directory)}),
+    )
+
+
+def _paths(directory: Path) -> list[str]:
+    """Return what a server needs beside the system: the libraries of a wheel are beside its package."""
+    return [] if _DEBIAN in directory.parents else [str(directory.parents[1])]

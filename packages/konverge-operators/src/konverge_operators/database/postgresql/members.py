@@ -11,9 +11,20 @@ from konverge_operators.database.postgresql.configuration import (
     SUPERUSER,
     TLS_DIRECTORY,
 )
+from konverge_operators.database.postgresql.versions import image
 from konverge_operators.manifests import Json
 
-__all__ = ["DATA", "NOT_YET", "PATRONI_PORT", "POSTGRES_PORT", "PSQL", "container", "reload_script", "tls_volume"]
+__all__ = [
+    "DATA",
+    "NOT_YET",
+    "PATRONI_PORT",
+    "POSTGRES_PORT",
+    "PSQL",
+    "container",
+    "data_directory",
+    "reload_script",
+    "tls_volume",
+]
 
 POSTGRES_PORT: Final = 5432
 PATRONI_PORT: Final = 8008
@@ -47,7 +58,12 @@ def reload_script(digest: str) -> str:
     return f'test "{found}" = {digest} || exit {NOT_YET}; {PSQL} --command="SELECT pg_reload_conf()"'
 
 
-def container(image: str, secrets: SecretNames, *, tls: bool = False) -> Json:
+def data_directory(version: str) -> str:
+    """Return the directory of the data: each major version has its own, so that the old one outlives an upgrade."""
+    return f"{DATA}/pgdata-{version.partition('.')[0]}"
+
+
+def container(version: str, secrets: SecretNames, *, tls: bool = False) -> Json:
     """Return the container of a member, without what the reconciler adds.
 
     A listener is bound to the address of the pod, never to all addresses: process nodes share the loopback interface.
@@ -56,7 +72,7 @@ def container(image: str, secrets: SecretNames, *, tls: bool = False) -> Json:
     failsafe mode, and the Service would lead nowhere.
     """
     return {
-        "image": image,
+        "image": image(version),
         "args": [f"{DIRECTORY}/{CONFIGURATION_FILE}"],
         "env": [
             _field("POD_IP", "status.podIP"),
@@ -65,7 +81,7 @@ def container(image: str, secrets: SecretNames, *, tls: bool = False) -> Json:
             _value("PATRONI_KUBERNETES_POD_IP", "$(POD_IP)"),
             _value("PATRONI_POSTGRESQL_LISTEN", f"$(POD_IP):{POSTGRES_PORT}"),
             _value("PATRONI_POSTGRESQL_CONNECT_ADDRESS", f"$(POD_IP):{POSTGRES_PORT}"),
-            _value("PATRONI_POSTGRESQL_DATA_DIR", f"{DATA}/pgdata"),
+            _value("PATRONI_POSTGRESQL_DATA_DIR", data_directory(version)),
             _value("PATRONI_POSTGRESQL_PGPASS", "/tmp/pgpass"),
             _value("PATRONI_RESTAPI_LISTEN", f"$(POD_IP):{PATRONI_PORT}"),
             _value("PATRONI_RESTAPI_CONNECT_ADDRESS", f"$(POD_IP):{PATRONI_PORT}"),

@@ -55,6 +55,12 @@ class Store:
         return json.loads(text) if text else None
 
     @property
+    def major(self) -> str:
+        """The major version of the data."""
+        settings = self.settings
+        return str(settings.get("major", "")) if isinstance(settings, dict) and self.initialized else ""
+
+    @property
     def leader(self) -> str:
         """The member that has the lock."""
         return self.value("leader", "leader")
@@ -78,6 +84,7 @@ def observed_members(pods: Sequence[Pod], store: Store, settings: Mapping[str, A
         initialized=store.initialized,
         members=members,
         primary=primaries[0] if primaries else "",
+        major=store.major,
         config_current=store.settings is None or store.settings == settings,
         switchover_pending=store.switchover_pending,
     )

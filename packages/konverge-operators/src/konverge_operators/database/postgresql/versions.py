@@ -10,7 +10,7 @@ from typing import Final
 
 from konverge_operators.database.engine import Major
 
-__all__ = ["MAJORS", "image"]
+__all__ = ["MAJORS", "image", "upgrade_image"]
 
 _TABLE: Final = (
     ("13", "13.23", date(2025, 11, 13)),
@@ -31,3 +31,8 @@ MAJORS: Final = tuple(
 def image(version: str) -> str:
     """Return the image of a member, which `Dockerfile` builds."""
     return f"konverge-postgresql:{version}"
+
+
+def upgrade_image(version: str) -> str:
+    """Return the image of the Job that upgrades to a version: it has the programs of all older majors too."""
+    return f"konverge-postgresql-upgrade:{version}"
