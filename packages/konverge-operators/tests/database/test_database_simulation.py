@@ -89,11 +89,6 @@ async def backup(sim: Simulation[InMemoryEngine]) -> None:
     assert sorted(sim.external.initializations.values()) == [1, 1]
 
 
-@simulate(build, external=InMemoryEngine, seeds=50, counts=False)
-async def test_a_backup_and_its_recovery_under_seeded_faults(sim: Simulation[InMemoryEngine]) -> None:
-    await backup(sim)
-
-
 async def create_seventeen(sim: Simulation[InMemoryEngine], **spec: Any) -> None:
     """Create a database with backups, and write once; the upgrade follows before everything has settled."""
     sim.external.server = sim.cluster.client()
@@ -120,7 +115,7 @@ async def check_upgraded(sim: Simulation[InMemoryEngine]) -> None:
     """Upgrade to the next major version. Each version has its own path, and times since the backup after it count."""
     await sim.client.patch(Database, NAME, {"spec": {"version": "18.6", "parameters": {"upgrade": None}}})
     status = (await wait_for(sim, lambda one: "-after-18-" in one.last_backup.name)).status
-    backups = {one.name: one.status for one in await sim.client.list(DatabaseBackup)}
+    backups = {one.name: one.status for one in await sim.client.list(DatabaseBackup) if one.spec.database == NAME}
     assert {one.phase for one in backups.values()} == {BackupPhase.SUCCEEDED}
     assert status.recoverable_from == backups[status.last_backup.name].completed
     majors = [one.location.path.rpartition("/")[2] for one in backups.values() if one.location is not None]
@@ -131,10 +126,24 @@ async def check_upgraded(sim: Simulation[InMemoryEngine]) -> None:
     assert list(sim.external.initializations.values()) == [1]
 
 
-async def short_upgrade(sim: Simulation[InMemoryEngine]) -> None:
-    """Upgrade a single member to the next major version, after a backup."""
-    await create_seventeen(sim)
+async def store_backup(sim: Simulation[InMemoryEngine]) -> None:
+    """Create the backup "first" of a database that is lost, with three writes."""
+    await sim.client.create(backup_of("lost"))
+    location = {"destination": {"s3": S3}, "path": "lost/1/17", "engine": "postgresql", "version": "17.12"}
+    times = dict.fromkeys(("started", "completed"), "2026-01-01T00:00:00Z")
+    status = {"phase": "Succeeded", "location": location, **times}
+    await sim.client.patch(DatabaseBackup, "first", {"status": status}, subresource="status")
+    sim.external.backups.stored["default/first"] = 3
+
+
+async def restore_and_upgrade(sim: Simulation[InMemoryEngine]) -> None:
+    """Restore a backup into a database, upgrade it to the next major version between two backups, and delete all."""
+    await store_backup(sim)
+    await create_seventeen(sim, recovery={"fromBackup": "first"})
+    assert list(sim.external.backups.restored.values()) == [3]
+    await sim.client.delete(DatabaseBackup, "first")
     await check_upgraded(sim)
+    assert not await sim.client.list(DatabaseBackup)
 
 
 async def long_upgrade(sim: Simulation[InMemoryEngine]) -> None:
@@ -150,8 +159,8 @@ async def long_upgrade(sim: Simulation[InMemoryEngine]) -> None:
 
 
 @simulate(build, external=InMemoryEngine, seeds=50, counts=False)
-async def test_a_major_upgrade_under_seeded_faults(sim: Simulation[InMemoryEngine]) -> None:
-    await short_upgrade(sim)
+async def test_recovery_backups_and_a_major_upgrade_under_seeded_faults(sim: Simulation[InMemoryEngine]) -> None:
+    await restore_and_upgrade(sim)
 
 
 @pytest.mark.campaigns

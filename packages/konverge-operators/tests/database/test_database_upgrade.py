@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from databases import NAME, World, running
+from databases import NAME, World, backup_of, database, running
 from konverge.k8s.batch.v1 import Job
 from konverge.k8s.core.v1 import ConfigMap, Pod
 from konverge_cluster.testing import TestCluster
-from konverge_operators.database.api import DatabaseStatus, Phase, Upgrade
-from konverge_operators.database.backups.api import BackupPhase, DatabaseBackup
+from konverge_operators.database.api import DatabaseStatus, Destination, Phase, Upgrade
+from konverge_operators.database.backups.api import BackupPhase, DatabaseBackup, Location
+from konverge_operators.database.backups.status import BackupMetrics
+from konverge_operators.database.facts import Facts
 
 pytestmark = pytest.mark.plain_loop
 
@@ -117,6 +120,45 @@ async def test_a_backup_that_fails_ends_the_upgrade_before_a_member_stops(cluste
         status = await world.change({"example.com/retry-upgrade": "1"}, parameters={"backup": None})
         assert (status.phase, status.version) == (Phase.READY, "18.6")
         await check(world, "18.6", 1)
+
+
+async def test_members_stop_only_when_every_backup_that_is_being_written_has_ended(cluster: TestCluster) -> None:
+    async with running(cluster) as world:
+        await world.create(version="17", backup=BACKUP)
+        await world.edit(version="18")
+        while not await world.client.list(Job, namespace="default"):  # noqa: ASYNC110 - on virtual time
+            await asyncio.sleep(0.2)
+        await world.edit(parameters={"backup": "slow"})
+        await world.client.create(backup_of(NAME, "second"))
+        while (await world.status()).upgrade.stage != "Stopping":  # noqa: ASYNC110 - on virtual time
+            await asyncio.sleep(0.2)
+        second = await world.client.get(DatabaseBackup, "second", namespace="default")
+        assert second.status.phase is BackupPhase.RUNNING
+        while (await world.status()).upgrade.stage == "Stopping":  # noqa: ASYNC110 - on virtual time
+            await asyncio.sleep(0.2)
+        job = await world.client.get(Job, "second", namespace="default")
+        assert [one.type for one in job.status.conditions if one.status == "True"][-1:] == ["Complete"]
+        await world.settle()
+        await check(world, "18.6", 1)
+
+
+def test_the_age_of_the_last_backup_is_that_of_the_old_version_until_the_new_one_has_its_own() -> None:
+    metrics, owner = BackupMetrics(), database(backup=BACKUP)
+    owner.metadata.uid, created = "u1", datetime(2026, 1, 1, tzinfo=UTC)
+    owner.metadata.creation_timestamp = created
+    before, after = (finished_backup(major, created + timedelta(days=days)) for major, days in (("17", 5), ("18", 6)))
+    expected = [((), created), ((before,), created + timedelta(days=5)), ((before, after), created + timedelta(days=6))]
+    for backups, time in expected:
+        metrics.record(owner, Facts(database=owner, now=created + timedelta(days=7), major="18", backups=backups))
+        (sample,) = next(iter(metrics.time.collect())).samples
+        assert sample.value == time.timestamp()
+
+
+def finished_backup(major: str, completed: datetime) -> DatabaseBackup:
+    found = backup_of(NAME, f"of-{major}")
+    found.status.phase, found.status.completed = BackupPhase.SUCCEEDED, completed
+    found.status.location = Location(destination=Destination(claim="backup"), path=f"{NAME}/u1/{major}")
+    return found
 
 
 async def test_an_upgrade_without_backups_warns(cluster: TestCluster) -> None:

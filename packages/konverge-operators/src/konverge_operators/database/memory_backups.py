@@ -52,9 +52,9 @@ class BackupModel:
             self.restored[database.uid] = self.stored.get(name, 0)
 
 
-def job_container(version: str, *, fails: bool = False) -> Json:
-    """Return a container that runs for two seconds."""
-    command = f"sleep 2; exit {int(fails)}"
+def job_container(version: str, behavior: str = "") -> Json:
+    """Return a container that runs for two seconds; "slow" for a minute, and "fails" with an error."""
+    command = f"sleep {60 if behavior == 'slow' else 2}; exit {int(behavior == 'fails')}"
     return {"image": f"memory:{version}", "command": ["sh", "-c", command], "env": []}
 
 

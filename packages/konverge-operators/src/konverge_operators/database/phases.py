@@ -92,7 +92,7 @@ def _complete(facts: Facts) -> DerivedPhase[Phase]:
         message = f"{facts.requested_major} was not reached, {facts.major} serves: {facts.upgrade_error}"
         return DerivedPhase(Phase.DEGRADED, "UpgradeFailed", message, warning=True)
     if facts.upgrade_requested or facts.database.status.upgrade.stage:
-        waits = ", after a backup" if facts.database.status.upgrade.stage == "BackingUp" else ""
+        waits = ", after a backup" if facts.upgrade_job.backups else ""
         return DerivedPhase(Phase.UPDATING, "Upgrading", f"from {facts.major} to {facts.requested_major}{waits}")
     return _ready(facts)
 

@@ -10,6 +10,7 @@ from konverge import Context
 from konverge.k8s.batch.v1 import Job
 from konverge.k8s.core.v1 import Pod
 from konverge_operators.database.api import Database
+from konverge_operators.database.backups.jobs import backup_selector, is_complete, is_failed
 from konverge_operators.database.engine import Engine
 from konverge_operators.database.names import OPERATOR, RETRY_UPGRADE, claim_name, secrets_of
 from konverge_operators.manifests import child, labels, pod_spec, selector
@@ -23,10 +24,11 @@ _START_LIMIT: Final = timedelta(minutes=10)
 
 @dataclass(frozen=True)
 class JobState:
-    """The Job of an upgrade and its pods, as the server has them."""
+    """The Job of an upgrade and its pods, as the server has them, and the names of backups that are being written."""
 
     job: Job | None = None
     pods: tuple[Pod, ...] = ()
+    backups: tuple[str, ...] = ()
 
     @property
     def exists(self) -> bool:
@@ -65,11 +67,13 @@ def job_name(database: Database, major: str) -> str:
 
 
 async def find_job(database: Database, ctx: Context) -> JobState:
-    """Return the Job of an upgrade; the server decides, a cache may be late."""
+    """Return what the server knows of an upgrade; a cache may be late."""
     selected = upgrade_selector(database)
     jobs = list(await ctx.client.list(Job, namespace=database.namespace, labels=selected))
     pods = await ctx.client.list(Pod, namespace=database.namespace, labels=selected)
-    return JobState(jobs[0] if jobs else None, tuple(pods))
+    written = await ctx.client.list(Job, namespace=database.namespace, labels=backup_selector(database))
+    backups = [one.name for one in written if not is_complete(one) and not is_failed(one)]
+    return JobState(jobs[0] if jobs else None, tuple(pods), tuple(sorted(backups)))
 
 
 async def delete_job(state: JobState, ctx: Context) -> None:

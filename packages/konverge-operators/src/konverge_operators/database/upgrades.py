@@ -5,7 +5,8 @@ members: before it the old version starts, after it the new one. So a crash at a
 is no state between the two. The stage in the status is written before what it stands for is done:
 
 0. BackingUp, if backups are enabled: a DatabaseBackup is made and has to succeed. The members serve meanwhile.
-1. Stopping: the first member becomes the primary, the others stop. They wait while it has every write.
+1. Stopping: backups that are being written end, and no other begins. The first member becomes the primary, the others
+   stop. They wait while it has every write.
 2. Stopped: the first member stops too. The Job runs on its claim; no member starts while a pod of the Job exists.
 3. Starting: the new data belongs to the members. They start one by one and fetch it; the old data is deleted at last,
    and with backups the first one of the new data is requested.
@@ -80,6 +81,8 @@ def _back_up(facts: Facts) -> UpgradeStep | Step:
 def _stop_others(facts: Facts) -> UpgradeStep | Step:
     """Stop all members but the first, which must be the primary: then it alone has every write."""
     first = pod_name(facts.database, 0)
+    if backups := facts.upgrade_job.backups:
+        return Wait(f"{backups[0]} is being written")
     if not facts.primary:
         return Wait("no member accepts writes")
     if facts.primary != first:

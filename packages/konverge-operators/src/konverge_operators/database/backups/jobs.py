@@ -34,6 +34,7 @@ __all__ = [
     "Result",
     "archive_path_of",
     "backup_job",
+    "backup_selector",
     "cron_job",
     "deletion_job",
     "deletion_job_name",
@@ -117,6 +118,11 @@ def restore_job(database: Database, engine: Engine, version: str, source: tuple[
     pods = _pods(container, access_to(destination, path), {"volumes": [volume]})
     labels = _labels(database.name, "recovery")
     return child(Job, recovery_job(database), labels, spec=_job_spec(pods, labels))
+
+
+def backup_selector(database: Database) -> str:
+    """Return the label selector of the Jobs that write backups."""
+    return ",".join(f"{name}={value}" for name, value in _labels(database.name, "backup").items())
 
 
 def archive_path_of(job: Job) -> str:

@@ -116,7 +116,7 @@ class BackupReconciler(Reconciler[DatabaseBackup]):
             ctx.event("BackupFailed", result.message or "the Job failed", warning=True, action="Backup")
             return await _report(backup, ctx, BackupPhase.FAILED, result.message or "the Job failed")
         backup.status.size = result.size
-        backup.status.started = result.started or backup.status.started
+        backup.status.started = result.started or job.status.start_time or backup.status.started
         backup.status.completed = result.completed or job.status.completion_time or now()
         ctx.event("BackupSucceeded", f"{result.size} bytes, verified", action="Backup")
         return await _report(backup, ctx, BackupPhase.SUCCEEDED, "written and verified")

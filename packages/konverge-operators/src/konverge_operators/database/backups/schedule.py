@@ -9,7 +9,7 @@ from konverge.k8s.core.v1 import PersistentVolumeClaim
 from konverge.objects import ObjectMeta, Quantity
 from konverge_operators.database.api import Database
 from konverge_operators.database.backups.api import BackupSpec, DatabaseBackup
-from konverge_operators.database.backups.jobs import PURPOSE, cron_job
+from konverge_operators.database.backups.jobs import backup_selector, cron_job
 from konverge_operators.database.backups.retention import expired_backups, parse_retention
 from konverge_operators.database.engine import Engine
 from konverge_operators.database.facts import Facts
@@ -34,8 +34,7 @@ async def apply_schedule(database: Database, ctx: Context, engine: Engine, versi
     if database.spec.backup.destination is None:
         await ctx.create_once(_claim(database), owned=False)
     await ctx.apply(cron_job(database, engine, version))
-    labels = ",".join(f"{name}={value}" for name, value in {**backup_labels(database.name), PURPOSE: "backup"}.items())
-    for job in await ctx.list(Job, labels=labels):
+    for job in await ctx.list(Job, labels=backup_selector(database)):
         if any(one.kind == "CronJob" for one in job.metadata.owner_references or ()):
             await _create_backup(database, ctx, job)
 

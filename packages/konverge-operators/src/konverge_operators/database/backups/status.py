@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from konverge import Context, Key
 from konverge_operators.database.api import Database, LastBackup
 from konverge_operators.database.backups.api import BackupPhase, DatabaseBackup
-from konverge_operators.database.backups.destinations import location_of
+from konverge_operators.database.backups.destinations import location_of, root_of
 from konverge_operators.database.backups.retention import good_backups
 from konverge_operators.database.engine import ArchiveState, Engine, EngineError, Target
 from konverge_operators.database.facts import Facts
@@ -72,7 +72,7 @@ class BackupMetrics:
         if not database.spec.backup.enabled:
             self.forget(database.key)
             return
-        labels, last = (database.namespace, database.name), database.status.last_backup
+        labels, last = (database.namespace, database.name), _last_of_any_version(database, facts)
         created = database.metadata.creation_timestamp
         self.time.labels(*labels).set((last.time or created or facts.now).timestamp())
         self.size.labels(*labels).set(last.size)
@@ -88,11 +88,7 @@ class BackupMetrics:
 def set_backup_status(database: Database, ctx: Context, facts: Facts) -> None:
     """Set the fields about backups, and the condition Backup."""
     path = location_of(database, facts.major).path
-    own = [  # of this object, and of the major version of its data
-        one
-        for one in good_backups(facts.backups)
-        if one.status.location is not None and one.status.location.path == path
-    ]
+    own = [one for one in good_backups(facts.backups) if _path(one) == path]  # of this object, and of its major version
     status = database.status
     status.last_backup = _summary(own[-1]) if own else LastBackup()
     status.recoverable_from = own[0].status.completed if own else None
@@ -106,6 +102,17 @@ def _summary(backup: DatabaseBackup) -> LastBackup:
     assert status.completed is not None
     duration = round((status.completed - (status.started or status.completed)).total_seconds())
     return LastBackup(name=backup.name, time=status.completed, size=status.size, duration=duration)
+
+
+def _last_of_any_version(database: Database, facts: Facts) -> LastBackup:
+    """Return the last good backup. That of before a major upgrade counts until there is one of the new version."""
+    root = f"{root_of(database)}/"
+    own = [one for one in good_backups(facts.backups) if _path(one).startswith(root)]
+    return _summary(own[-1]) if own else LastBackup()
+
+
+def _path(backup: DatabaseBackup) -> str:
+    return backup.status.location.path if backup.status.location is not None else ""
 
 
 def _recoverable_to(database: Database, facts: Facts, own: list[DatabaseBackup]) -> datetime | None:
