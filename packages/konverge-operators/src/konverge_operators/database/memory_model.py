@@ -115,7 +115,7 @@ async def run_upgrades(server: Client, database: Database, cluster: Cluster, *, 
 
     Return what must not happen: that members run beside a Job.
     """
-    violations = []
+    violations: list[str] = []
     for job in await server.list(Job, namespace=database.namespace, labels=upgrade_selector(database)):
         state = JobState(job)
         if running and not state.has_condition("Complete") and not state.has_condition("Failed"):

@@ -127,8 +127,7 @@ def backup_selector(database: Database) -> str:
 
 def archive_path_of(job: Job) -> str:
     """Return the path that a Job writes to: that of the schedule may be older than the version that runs now."""
-    pods = job.spec.template.spec
-    env = pods.containers[0].env if pods is not None else None
+    env = job.spec.template.spec.containers[0].env
     return next((one.value or "" for one in env or () if one.name == "ARCHIVE_PATH"), "")
 
 

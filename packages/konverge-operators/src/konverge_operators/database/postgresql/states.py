@@ -58,7 +58,8 @@ class Store:
     def major(self) -> str:
         """The major version of the data."""
         settings = self.settings
-        return str(settings.get("major", "")) if isinstance(settings, dict) and self.initialized else ""
+        found = cast("dict[str, Any]", settings) if isinstance(settings, dict) and self.initialized else {}
+        return str(found.get("major", ""))
 
     @property
     def leader(self) -> str:
