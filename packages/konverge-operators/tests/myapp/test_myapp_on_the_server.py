@@ -1,12 +1,14 @@
 """The MyApp operator on a real control plane: generated permissions, simulated nodes, Databases in memory.
 
-The embedded one runs the same life in test_myapp.py.
+First all operators are in one manager; then each is a process: the test runs the Database operator, whose engine is in
+memory, and `konverge run` the other two. The embedded one runs the same life in test_myapp.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +27,7 @@ from konverge_operators.database.memory import InMemoryEngine
 from konverge_operators.myapp.api import MyApp, Phase
 from konverge_operators.myapp.dependents import DATABASE
 from my_apps import NAME, condition, my_app, operators, sample
+from programs import program
 from volume_clusters import provisioner
 
 pytestmark = [
@@ -35,7 +38,7 @@ pytestmark = [
 ]
 
 LIMIT = 150.0
-HOME, NAMESPACE = "myapp-system", "production"
+HOME = "myapp-system"
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 SPEC = {"version": "18", "storageClassName": "fast"}
 
@@ -49,14 +52,18 @@ async def install(client: Client, operator: Operator) -> None:
 
 
 @asynccontextmanager
-async def operating(plane: ControlPlane, *parts: Operator) -> AsyncGenerator[None]:
-    """Run operators, each as its own service account."""
+async def operating(plane: ControlPlane, namespace: str, folder: Path, *parts: Operator) -> AsyncGenerator[None]:
+    """Run operators for a namespace, each as its own service account: the first one here, the others as processes."""
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{HOME}", "system:authenticated"]
-    async with AsyncExitStack() as running:
-        for one in parts:
-            account = plane.kubeconfig_for(f"system:serviceaccount:{HOME}:{one.name}", groups=groups)
-            await running.enter_async_context(one.manager(load_config(kubeconfig=account)).running())
-        yield
+    accounts = [plane.kubeconfig_for(f"system:serviceaccount:{HOME}:{one.name}", groups=groups) for one in parts]
+    with ExitStack() as programs:
+        for one, account in zip(parts[1:], accounts[1:], strict=True):
+            target = f"konverge_operators.{one.name.removesuffix('-operator')}"
+            options = ("--kubeconfig", str(account), "-n", namespace, "--metrics-port", "0", "--log-level", "error")
+            programs.enter_context(program("run", target, *options, folder=folder, temporary=folder))
+        manager = parts[0].manager(load_config(kubeconfig=accounts[0]), namespaces=(namespace,))
+        async with manager.running():
+            yield
 
 
 async def wait(client: Client, fact: Callable[[MyApp], bool], name: str = NAME) -> MyApp:
@@ -76,25 +83,30 @@ def says(type_: str, text: str) -> Callable[[MyApp], bool]:
     return lambda app: any(one.type == type_ and text in one.message for one in app.status.conditions)
 
 
-@pytest.mark.parametrize("together", [True, False], ids=["one manager", "a manager each"])
-async def test_the_life_of_applications(together: bool) -> None:
-    engine = InMemoryEngine()
-    parts = tuple(operators(engine).values())
-    if together:
-        parts = (Operator.combine("all-operators", *parts),)
+async def test_the_life_of_applications(tmp_path: Path) -> None:
     with ControlPlane(controller_manager=True) as plane:
         async with Client.connect(load_config(kubeconfig=plane.kubeconfig)) as admin:
-            engine.server = admin
-            for one in parts:
-                await install(admin, one)
-            await admin.create(Namespace(metadata=ObjectMeta(name=NAMESPACE, labels=RESTRICTED)))
             await admin.create(storage_class())
-            client = admin.using(namespace=NAMESPACE)
-            await client.wait_for(ServiceAccount, "default", exists(), timeout=LIMIT)
-            async with provisioner(admin), SimulatedNodes(admin, nodes=2).running(), operating(plane, *parts):
-                await the_sample_gets_three_ready_replicas(client)
-                await a_refused_spec_is_reported_and_corrected(client)
-                await a_retained_database_is_taken_over(client)
+            async with provisioner(admin), SimulatedNodes(admin, nodes=2).running():
+                await the_life_of_applications(plane, admin, tmp_path, "one-manager")
+                await the_life_of_applications(plane, admin, tmp_path, "a-process-each")
+
+
+async def the_life_of_applications(plane: ControlPlane, admin: Client, folder: Path, namespace: str) -> None:
+    engine = InMemoryEngine()
+    engine.server = admin
+    parts = tuple(operators(engine).values())
+    if namespace == "one-manager":
+        parts = (Operator.combine("all-operators", *parts),)
+    for one in parts:
+        await install(admin, one)
+    await admin.create(Namespace(metadata=ObjectMeta(name=namespace, labels=RESTRICTED)))
+    client = admin.using(namespace=namespace)
+    await client.wait_for(ServiceAccount, "default", exists(), timeout=LIMIT)
+    async with operating(plane, namespace, folder, *parts):
+        await the_sample_gets_three_ready_replicas(client)
+        await a_refused_spec_is_reported_and_corrected(client)
+        await a_retained_database_is_taken_over(client)
     assert not engine.violations
     assert list(engine.initializations.values()) == [1]
 
@@ -108,7 +120,7 @@ async def the_sample_gets_three_ready_replicas(client: Client) -> None:
 
 async def a_refused_spec_is_reported_and_corrected(client: Client) -> None:
     app = my_app(database={"spec": {**SPEC, "synchronous": "strict"}})
-    app.metadata.namespace = NAMESPACE
+    app.metadata.namespace = None  # that of the client
     await client.create(app)
     await wait(client, says("DatabaseReady", "synchronous: strict needs 2 replicas or more"))
     await client.patch(MyApp, NAME, {"spec": {"database": {"spec": {"synchronous": None, "storagSize": "2Gi"}}}})
@@ -124,7 +136,7 @@ async def a_retained_database_is_taken_over(client: Client) -> None:
     await client.wait_for(MyApp, NAME, is_deleted(), timeout=LIMIT)
     await client.wait_for(Deployment, NAME, is_deleted(), timeout=LIMIT)
     second = my_app("second", database={"existing": before.name}, cache=None)
-    second.metadata.namespace = NAMESPACE
+    second.metadata.namespace = None  # that of the client
     await client.create(second)
     await wait(client, runs, "second")
     after = await client.get(DATABASE, before.name)
