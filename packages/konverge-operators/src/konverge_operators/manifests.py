@@ -13,6 +13,7 @@ __all__ = [
     "child",
     "deployment_spec",
     "disruption_budget",
+    "http_container",
     "ingress_spec",
     "labels",
     "network_policy",
@@ -109,6 +110,22 @@ def route_spec(gateway: Json, service: str, port: int, *, host: str | None, path
     matches = [{"path": {"type": "PathPrefix", "value": path}}]
     rules = [{"matches": matches, "backendRefs": [{"name": service, "port": port}]}]
     return {"parentRefs": [gateway], "rules": rules, **({"hostnames": [host]} if host is not None else {})}
+
+
+def http_container(name: str, image: str, *, port: int, env: list[Json], resources: Json) -> Json:
+    """Return a container that serves HTTP at the port that its variable PORT names; probes only connect to it."""
+    probe = {"tcpSocket": {"port": "http"}}
+    return {
+        "name": name,
+        "image": image,
+        "ports": [{"name": "http", "containerPort": port}],
+        "env": [*env, {"name": "PORT", "value": str(port)}],
+        "resources": resources,
+        "startupProbe": {**probe, "periodSeconds": 1, "failureThreshold": 300},
+        "readinessProbe": probe,
+        "livenessProbe": {**probe, "failureThreshold": 6},
+        "lifecycle": {"preStop": {"sleep": {"seconds": 5}}},  # until no Service sends requests any more
+    }
 
 
 def pod_spec(container: Json, spread_by: dict[str, str], *, user: int = _NON_ROOT, **fields: Any) -> Json:

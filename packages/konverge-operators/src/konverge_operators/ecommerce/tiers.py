@@ -19,7 +19,7 @@ from konverge_operators.ecommerce.api import EcommerceApp, Tier
 from konverge_operators.ecommerce.database import connection_secret
 from konverge_operators.ecommerce.monitoring import service_annotations
 from konverge_operators.ecommerce.names import LAST_RESTART, Part
-from konverge_operators.manifests import Json, disruption_budget, network_policy, secret_variable
+from konverge_operators.manifests import Json, disruption_budget, http_container, network_policy, secret_variable
 
 __all__ = ["KINDS", "backend_objects", "backend_status", "frontend_objects", "images_of", "replicas_of"]
 
@@ -66,7 +66,7 @@ async def _tier_objects(part: Part, ctx: Context, tier: Tier, *, image: str, env
     replicas = await replicas_to_apply(ctx, part.name, desired, scaling, manager=_AUTOSCALER)
     restart = part.app.status.last_restart
     template = part.template(
-        _container(part, tier, image, env),
+        http_container(part.part, image, port=tier.port, env=env, resources=to_wire(tier.resources)),
         clients=part.part == "backend",
         annotations={LAST_RESTART: restart} if restart else None,
     )
@@ -78,21 +78,6 @@ async def _tier_objects(part: Part, ctx: Context, tier: Tier, *, image: str, env
     if scaling is not None:
         objects.append(part.child(HorizontalPodAutoscaler, spec=autoscaler_spec(part.name, scaling)))
     return objects
-
-
-def _container(part: Part, tier: Tier, image: str, env: list[Json]) -> Json:
-    probe = {"tcpSocket": {"port": "http"}}
-    return {
-        "name": part.part,
-        "image": image,
-        "ports": [{"name": "http", "containerPort": tier.port}],
-        "env": [*env, {"name": "PORT", "value": str(tier.port)}],
-        "resources": to_wire(tier.resources),
-        "startupProbe": {**probe, "periodSeconds": 1, "failureThreshold": 300},
-        "readinessProbe": probe,
-        "livenessProbe": {**probe, "failureThreshold": 6},
-        "lifecycle": {"preStop": {"sleep": {"seconds": 5}}},  # until no Service sends requests any more
-    }
 
 
 def _migrations(app: EcommerceApp, env: list[Json]) -> list[Job]:

@@ -11,7 +11,7 @@ from konverge.k8s.core.v1 import Secret, Service
 from konverge.k8s.policy.v1 import PodDisruptionBudget
 from konverge.objects import AnyObject
 from konverge.workflow import CONFIGURATION_HASH, Waiting
-from konverge_operators.manifests import Json, child, disruption_budget, labels, pod_spec, selector
+from konverge_operators import manifests
 from konverge_operators.myapp.api import MyApp
 from konverge_operators.myapp.dependents import OPERATOR, connection_secret
 
@@ -29,21 +29,19 @@ async def application_objects(app: MyApp, ctx: Context) -> list[AnyObject]:
 
     Raises: Waiting when a Secret or one of its keys is missing; nothing is changed then.
     """
-    variables: list[Json] = [{"name": "PORT", "value": str(app.spec.port)}]
+    variables: list[manifests.Json] = []
     digest = sha256()
-    connections = {name: await connection_secret(app, ctx, name) for name in _bound(app)}
-    app.status.connections = connections
-    for component, secret in connections.items():
+    app.status.connections = {name: await connection_secret(app, ctx, name) for name in _bound(app)}
+    for component, secret in app.status.connections.items():
         for name, key, value in await _values(ctx, secret, _bound(app)[component]):
-            variables.append({"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}})
+            variables.append(manifests.secret_variable(name, secret, key))
             digest.update(b"%d %s=%d %s" % (len(name), name.encode(), len(value), value))
-    annotations = {CONFIGURATION_HASH: digest.hexdigest()[:16]} if connections else {}
-    selected, marked = selector(app.name, COMPONENT), labels(app.name, COMPONENT, operator=OPERATOR)
-    ports = [{"name": "http", "port": app.spec.port, "targetPort": "http"}]
+    annotations = {CONFIGURATION_HASH: digest.hexdigest()[:16]} if app.status.connections else {}
+    selected, marked = manifests.selector(app.name, COMPONENT), manifests.labels(app.name, COMPONENT, operator=OPERATOR)
     return [
-        child(Deployment, app.name, marked, spec=_deployment_spec(app, variables, annotations)),
-        child(Service, app.name, marked, spec={"selector": selected, "ports": ports}),
-        child(PodDisruptionBudget, app.name, marked, spec=disruption_budget(selected)),
+        manifests.child(Deployment, app.name, marked, spec=_deployment_spec(app, variables, annotations)),
+        manifests.child(Service, app.name, marked, spec=manifests.service_spec(selected, app.spec.port)),
+        manifests.child(PodDisruptionBudget, app.name, marked, spec=manifests.disruption_budget(selected)),
     ]
 
 
@@ -66,27 +64,13 @@ async def _values(ctx: Context, name: str, variables: Mapping[str, str]) -> list
     return [(variable, key, secret.data[key]) for variable, key in sorted(variables.items())]
 
 
-def _deployment_spec(app: MyApp, variables: list[Json], annotations: dict[str, str]) -> Json:
-    probe, selected = {"tcpSocket": {"port": "http"}}, selector(app.name, COMPONENT)
-    container = {
-        "name": COMPONENT,
-        "image": app.spec.image,
-        "ports": [{"name": "http", "containerPort": app.spec.port}],
-        "env": variables,
-        "resources": {
-            "requests": {"cpu": "50m", "memory": "64Mi", **app.spec.resources.requests},
-            "limits": dict(app.spec.resources.limits),
-        },
-        "startupProbe": {**probe, "periodSeconds": 1, "failureThreshold": 300},
-        "readinessProbe": probe,
-        "livenessProbe": {**probe, "failureThreshold": 6},
-        "lifecycle": {"preStop": {"sleep": {"seconds": 5}}},  # until no Service sends requests any more
-    }
-    metadata = {"labels": labels(app.name, COMPONENT, operator=OPERATOR), "annotations": annotations}
-    return {
-        "replicas": app.spec.replicas,
-        "paused": False,
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
-        "selector": {"matchLabels": selected},
-        "template": {"metadata": metadata, "spec": pod_spec(container, selected)},
-    }
+def _deployment_spec(app: MyApp, variables: list[manifests.Json], annotations: dict[str, str]) -> manifests.Json:
+    spec, selected = app.spec, manifests.selector(app.name, COMPONENT)
+    requests = {"cpu": "50m", "memory": "64Mi", **spec.resources.requests}
+    resources = {"requests": requests, "limits": dict(spec.resources.limits)}
+    container = manifests.http_container(COMPONENT, spec.image, port=spec.port, env=variables, resources=resources)
+    metadata = {"labels": manifests.labels(app.name, COMPONENT, operator=OPERATOR), "annotations": annotations}
+    template = {"metadata": metadata, "spec": manifests.pod_spec(container, selected)}
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
+    common = manifests.deployment_spec(selected, template, progress_deadline=600, strategy=strategy)
+    return {"replicas": spec.replicas, **common}

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from konverge import Context
 from konverge.objects import AnyObject, Kind, ObjectStatus, Unstructured, full_object, object_status
 from konverge.workflow import Waiting
-from konverge_operators.manifests import Json, labels
+from konverge_operators.manifests import Json, labels, unstructured
 from konverge_operators.myapp.api import MyApp
 
 __all__ = [
@@ -123,8 +123,7 @@ def _require_served(ctx: Context, kind: Kind) -> None:
 
 
 def _child(app: MyApp, kind: Kind, component: str, spec: Json) -> Unstructured:
-    metadata = {"name": f"{app.name}-{component}", "labels": labels(app.name, component, operator=OPERATOR)}
-    return Unstructured(apiVersion=kind.api_version, kind=kind.kind, metadata=metadata, spec=spec)
+    return unstructured(kind, f"{app.name}-{component}", labels(app.name, component, operator=OPERATOR), spec)
 
 
 def _status_of(obj: AnyObject | None) -> Json:

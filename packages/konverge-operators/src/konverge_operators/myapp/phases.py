@@ -10,6 +10,7 @@ from konverge_operators.myapp.application import COMPONENT
 __all__ = ["derive_phase", "phases"]
 
 _LIVE = frozenset(Phase) - {Phase.PENDING}
+_TRANSITIONS = {**{phase: _LIVE - {phase} for phase in Phase}, Phase.DELETING: frozenset[Phase]()}
 _TRANSIENT = (Conflict, Retry, TooManyRequests, TransportError)
 
 
@@ -36,8 +37,4 @@ def _is_transient(error: Exception | None) -> bool:
     return isinstance(error, _TRANSIENT) or (isinstance(error, ServerError) and error.status != 500)
 
 
-phases = Phases(
-    Phase.PENDING,
-    {**{phase: _LIVE - {phase} for phase in Phase}, Phase.DELETING: frozenset[Phase]()},
-    derive_phase,
-)
+phases = Phases(Phase.PENDING, _TRANSITIONS, derive_phase)
