@@ -1,1 +1,1 @@
-"""Reference operators built on konverge, each deployable on its own: webapp."""
+"""Reference operators built on konverge, each deployable on its own: webapp, ecommerce, database, redis, myapp."""

@@ -5,6 +5,8 @@ Rules that hold here:
 1. A cluster is formed only of nodes without slots, keys and epoch, whose ids were recorded before, and only once.
 2. No step depends on what an earlier one remembers: progress is read from the nodes. Every step may be repeated.
 3. A node loses its slots only to another node that has them, and is forgotten or reset only without slots.
+
+Which server is believed when they disagree: designs/0023-redis-recovery.md.
 """
 
 from __future__ import annotations
