@@ -77,6 +77,7 @@ OPTIONAL = {
     "konverge_operators/redis/local_images.py": {"konverge_cluster"},
     "konverge_operators/ecommerce/local_images.py": {"konverge_cluster"},
     "konverge_operators/myapp/local_images.py": {"konverge_cluster"},
+    "konverge_operators/database/mariadb/local_images.py": {"konverge_cluster"},
     "konverge_operators/database/postgresql/local_images.py": {"konverge_cluster"},
 }
 """Imports of a package that only an extra installs."""

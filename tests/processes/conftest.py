@@ -1,6 +1,6 @@
 """Process nodes with and without namespaces: each test of the contract runs on both.
 
-They need Linux. There a skipped test is a failed one, unless it lacks a binary of the control plane.
+They need Linux. There a skipped test is a failed one, unless it lacks a binary of the control plane, or MariaDB.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from konverge.errors import ControlPlaneError
 from konverge.testing import find_binaries
 from konverge_cluster.processes import LocalImage
 from process_clusters import ProcessCluster, SharedCluster, Start, hidden_images, process_cluster, select_tests
+from running_mariadb import MISSING
 
 MODES = ("namespaces", "paths")
 
@@ -29,6 +30,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="process nodes need Linux"))
         elif missing and item.get_closest_marker("control_plane"):
             item.add_marker(pytest.mark.skip(reason=missing))
+        elif MISSING and item.get_closest_marker("mariadb"):
+            item.add_marker(pytest.mark.skip(reason=f"needs MariaDB, {', '.join(MISSING)} not found"))
 
 
 def missing_binaries() -> str:
@@ -45,7 +48,8 @@ def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if report.skipped and sys.platform == "linux" and not item.get_closest_marker("control_plane"):
+    may_be_skipped = any(item.get_closest_marker(name) for name in ("control_plane", "mariadb"))
+    if report.skipped and sys.platform == "linux" and not may_be_skipped:
         report.outcome = "failed"
         report.longrepr = f"no test of process nodes may be skipped on Linux: {report.longrepr}"
     return report

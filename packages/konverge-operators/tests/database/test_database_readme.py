@@ -22,7 +22,7 @@ def test_the_readme_draws_every_declared_transition() -> None:
     assert drawing in (FOLDER / "README.md").read_text(), drawing
 
 
-@pytest.mark.parametrize("sample", ["database.yaml", "production.yaml"])
+@pytest.mark.parametrize("sample", ["database.yaml", "production.yaml", "mariadb.yaml"])
 def test_the_samples_are_valid(sample: str) -> None:
     document = yaml.safe_load((FOLDER / "samples" / sample).read_text())
     assert not validate(from_wire(Database, document))

@@ -43,6 +43,14 @@ _NO_DOWNGRADE = Rule(
     " || int(self.split('.')[1]) >= int(oldSelf.split('.')[1])",
     message="the version cannot be lowered",
 )
+_NO_OLDER_RELEASE = Rule(
+    "self.split('.').size() < 3 || oldSelf.split('.').size() < 3 || self.split('.')[0] != oldSelf.split('.')[0]"
+    " || self.split('.')[1] != oldSelf.split('.')[1] || int(self.split('.')[2]) >= int(oldSelf.split('.')[2])",
+    message="the version cannot be lowered",
+)
+Version = Annotated[
+    str, Meta(pattern=r"^[0-9]{1,4}(\.[0-9]{1,4}){0,2}$", max_length=14), _NO_DOWNGRADE, _NO_OLDER_RELEASE
+]
 _GROWS = Rule(
     "quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0", message="the storage cannot become smaller"
 )
@@ -62,6 +70,34 @@ _ONE_SOURCE = Rule(
 _AT_CREATION = Rule(
     "has(self.recovery) == has(oldSelf.recovery)", message="recovery can be set at the creation only, and stays"
 )
+_MARIADB = (
+    Rule(
+        "self.engine != 'mariadb' || self.replicas % 2 == 1",
+        message="mariadb needs an odd number of replicas: with an even one the loss of half of them ends the quorum",
+        field_path=".replicas",
+    ),
+    Rule(
+        "self.engine != 'mariadb' || self.synchronous != 'strict'",
+        message="mariadb always replicates a write before it is acknowledged: set synchronous to off or on",
+        field_path=".synchronous",
+    ),
+    Rule(
+        "self.engine != 'mariadb' || !self.backup.enabled",
+        message="mariadb has no backups yet: make them with mariadb-dump, or use postgresql",
+        field_path=".backup",
+    ),
+    Rule(
+        "self.engine != 'mariadb' || !has(self.recovery)",
+        message="mariadb has no recovery yet: use postgresql",
+        field_path=".recovery",
+    ),
+    Rule(
+        "self.engine != 'mariadb' || !self.tls.enabled",
+        message="mariadb has no TLS yet: use postgresql",
+        field_path=".tls",
+    ),
+)
+"""What the engine cannot do is refused by the API server, not found out later."""
 
 
 class Phase(StrEnum):
@@ -168,17 +204,17 @@ class Recovery(Spec, rules=(_ONE_SOURCE,)):
     """The time to restore: the end of the archived log if not set."""
 
 
-class DatabaseSpec(Spec, rules=(_STRICT, _SAME_CLASS, _AT_CREATION)):
+class DatabaseSpec(Spec, rules=(_STRICT, _SAME_CLASS, _AT_CREATION, *_MARIADB)):
     """The desired state of the database."""
 
-    version: Annotated[str, Meta(pattern=r"^[0-9]{1,4}(\.[0-9]{1,4}){0,2}$", max_length=14), _NO_DOWNGRADE]
+    version: Version
     """Major or major.minor; a major alone means its newest minor that the operator knows.
 
     A higher major upgrades the data. A lower one than that of the data is refused by the operator.
     """
     storage_size: Annotated[QuantityText, _QUANTITY, _GROWS] = "1Gi"
     """Size of the claim of each member. It may only grow."""
-    engine: Annotated[Literal["postgresql"], IMMUTABLE] = "postgresql"
+    engine: Annotated[Literal["postgresql", "mariadb"], IMMUTABLE] = "postgresql"
     replicas: Annotated[int, Meta(ge=1, le=MAX_REPLICAS)] = 1
     """Number of members. 1 means no failover."""
     storage_class_name: Annotated[str | None, IMMUTABLE] = None

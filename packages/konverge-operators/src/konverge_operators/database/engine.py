@@ -48,6 +48,7 @@ __all__ = [
     "ArchiveState",
     "Engine",
     "EngineError",
+    "Failure",
     "Login",
     "Major",
     "Member",
@@ -154,6 +155,14 @@ class Member:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """What members cannot repair by themselves: the reason in one word, and a message that says what to do."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
 class ObservedMembers:
     """What is known of all members of a database."""
 
@@ -168,6 +177,8 @@ class ObservedMembers:
     """The major version of the data, by the engine's own mark; "" before there is any."""
     switchover_pending: bool = False
     """Whether a switchover was requested and is not done."""
+    failure: Failure | None = None
+    """Why the members do not become healthy, if they say so: the database is Degraded for that reason."""
 
     def member(self, name: str) -> Member:
         """Return a member; one of which nothing is known is unknown."""
@@ -235,8 +246,7 @@ class MemberCalls(Protocol):
 class Engine(Protocol):
     """One engine. The in-memory engine of the simulation and PostgreSQL with Patroni implement it.
 
-    `operator_permissions` are what its methods need of `Target.client`. `denied_parameters` maps a parameter that users
-    may not set to the reason.
+    `operator_permissions` are what its methods need of `Target.client`.
     """
 
     @property
@@ -244,11 +254,16 @@ class Engine(Protocol):
     @property
     def majors(self) -> Sequence[Major]: ...
     @property
-    def denied_parameters(self) -> Mapping[str, str]: ...
-    @property
     def operator_permissions(self) -> Sequence[Permission]: ...
 
     # Pure
+
+    def find_violation(self, database: Database) -> str:
+        """Return what the engine refuses in a spec beside its version, or "".
+
+        That are parameters which the engine owns, and what it cannot do.
+        """
+        ...
 
     def render(self, database: Database, version: str, secrets: SecretNames) -> MemberTemplate:
         """Return what the members of a database in a version are made of."""

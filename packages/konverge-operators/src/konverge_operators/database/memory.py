@@ -61,8 +61,9 @@ _MAJORS = (
 
 @dataclass
 class InMemoryEngine:
-    """The engine. The fields are what a simulation compares between its runs."""
+    """The engine, under the name of a real one. The other fields are what a simulation compares between its runs."""
 
+    name: str = "postgresql"
     violations: list[str] = field(default_factory=list)
     initializations: dict[str, int] = field(default_factory=dict)
     writes: dict[str, int] = field(default_factory=dict)
@@ -76,20 +77,15 @@ class InMemoryEngine:
     # What the operator is told
 
     @property
-    def name(self) -> str:
-        return "postgresql"
-
-    @property
     def majors(self) -> Sequence[Major]:
         return _MAJORS
 
     @property
-    def denied_parameters(self) -> Mapping[str, str]:
-        return {"port": "the operator sets it"}
-
-    @property
     def operator_permissions(self) -> Sequence[Permission]:
         return ((ConfigMap, ("get", "patch"), ""),)
+
+    def find_violation(self, database: Database) -> str:
+        return "parameters.port: the operator sets it" if "port" in database.spec.parameters else ""
 
     def render(self, database: Database, version: str, secrets: SecretNames) -> MemberTemplate:
         password = {"secretKeyRef": {"name": secrets.superuser, "key": "password"}}

@@ -20,9 +20,11 @@ from konverge_operators.database.backups.api import DatabaseBackup
 from konverge_operators.database.backups.controller import backup_controller
 from konverge_operators.database.children import KINDS, POD_MONITOR
 from konverge_operators.database.engine import Engine
+from konverge_operators.database.mariadb.engine import MariaDB
+from konverge_operators.database.mariadb.local_images import local_images as mariadb_images
 from konverge_operators.database.names import MANAGED_BY, OPERATOR
 from konverge_operators.database.postgresql.engine import PostgreSQL
-from konverge_operators.database.postgresql.local_images import local_images
+from konverge_operators.database.postgresql.local_images import local_images as postgresql_images
 from konverge_operators.database.reconciler import DatabaseReconciler
 
 __all__ = ["new_operator", "operator"]
@@ -62,7 +64,7 @@ def new_operator(engines: Sequence[Engine], reconciler: DatabaseReconciler | Non
         webhooks=(warning_webhook(engines),),
         samples=(folder / "samples" / "database.yaml",),
         monitoring=(folder / "alerts" / "database-operator.yaml", folder / "dashboards" / "database-operator.json"),
-        images=(local_images,),
+        images=(postgresql_images, mariadb_images),
         metrics=reconciler.collectors,
     )
 
@@ -90,4 +92,4 @@ def _backed_up_database(obj: Resource) -> list[Key]:
     return [Key(obj.namespace, obj.spec.database)]
 
 
-operator = new_operator([PostgreSQL()])
+operator = new_operator([PostgreSQL(), MariaDB()])

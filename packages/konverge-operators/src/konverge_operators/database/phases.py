@@ -68,6 +68,8 @@ def _created(database: Database, facts: Facts) -> DerivedPhase[Phase]:
         return DerivedPhase(Phase.UPDATING, "Upgrading", message if facts.upgrade_requested else "the upgrade is left")
     if database.spec.hibernate:
         return DerivedPhase(Phase.SCALING, "Hibernating", "members are being stopped")
+    if (failure := facts.observed.failure) is not None:
+        return DerivedPhase(Phase.DEGRADED, failure.reason, failure.message, warning=True)
     if facts.replicas and not facts.primary:
         return _without_primary(facts)
     if facts.expansion_error:

@@ -45,5 +45,4 @@ def find_violation(database: Database, engine: Engine, data: str = "") -> str:
         return f"version {spec.version} is not known: use one of {known}, with or without a minor"
     if data not in ("", major.name, *major.upgrades_from):
         return f"data of version {data} cannot become {spec.version}"
-    denied = sorted(set(spec.parameters) & set(engine.denied_parameters))
-    return "; ".join(f"parameters.{name}: {engine.denied_parameters[name]}" for name in denied)
+    return engine.find_violation(database)

@@ -73,7 +73,6 @@ class PostgreSQL:
 
     name = "postgresql"
     majors: Sequence[Major] = MAJORS
-    denied_parameters: Mapping[str, str] = OWNED_PARAMETERS
     operator_permissions: Sequence[Permission] = (
         (ConfigMap, ("get", "list", "watch", "create", "patch", "delete"), ""),
         (Pod, ("list", "watch", "patch"), ""),
@@ -81,6 +80,10 @@ class PostgreSQL:
     )
 
     # Pure
+
+    def find_violation(self, database: Database) -> str:
+        denied = sorted(set(database.spec.parameters) & set(OWNED_PARAMETERS))
+        return "; ".join(f"parameters.{name}: {OWNED_PARAMETERS[name]}" for name in denied)
 
     def render(self, database: Database, version: str, secrets: SecretNames) -> MemberTemplate:
         configuration = _configuration(database, version.partition(".")[0])

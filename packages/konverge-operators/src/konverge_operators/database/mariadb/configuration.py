@@ -1,0 +1,102 @@
+"""The files of the server: its options, and the script that creates its users.
+
+The options hold what is the same on all members. Addresses, paths and what Galera needs are arguments of the server,
+which win over the file. Passwords come from the environment of the container, never from a file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+__all__ = [
+    "DIRECTORY",
+    "OPTIONS_FILE",
+    "REPLICATION",
+    "SCRIPT_FILE",
+    "SUPERUSER",
+    "find_denied",
+    "options",
+    "script",
+]
+
+DIRECTORY: Final = "/etc/database"
+OPTIONS_FILE: Final = "my.cnf"
+SCRIPT_FILE: Final = "users.sql"
+SUPERUSER: Final = "root"
+REPLICATION: Final = "replication"
+
+_MEMBER_SETS: Final = "each member sets it for itself"
+_GALERA_DEPENDS: Final = "replication depends on it"
+_DATA_DEPENDS: Final = "a crash could damage the data"
+_LOADS_CODE: Final = "it loads or runs what is not of the database"
+_TLS_SETS: Final = "spec.tls sets it"
+
+_DENIED: Final[tuple[tuple[str, str], ...]] = (
+    ("wsrep.*|server_id|binlog_format|log_bin.*|log_slave_updates|default_storage_engine", _GALERA_DEPENDS),
+    ("innodb_autoinc_lock_mode|innodb_force_recovery|read_only|super_read_only|skip_log_bin", _GALERA_DEPENDS),
+    ("autocommit|event_scheduler|query_cache_type|tx_read_only|transaction_read_only", _GALERA_DEPENDS),
+    ("innodb_flush_log_at_trx_commit|innodb_doublewrite|innodb_flush_method|sync_binlog", _DATA_DEPENDS),
+    ("innodb_data_.*|innodb_log_group_home_dir|innodb_undo_directory|innodb_read_only", _DATA_DEPENDS),
+    ("datadir|basedir|tmpdir|socket|port|extra_port|bind_address|pid_file|user|chroot|log_error.*", _MEMBER_SETS),
+    ("defaults_.*|no_defaults|print_defaults|general_log_file|slow_query_log_file|report_.*", _MEMBER_SETS),
+    ("plugin.*|init_.*|bootstrap|secure_file_priv|local_infile|character_sets_dir|lc_messages_dir", _LOADS_CODE),
+    ("ssl.*|tls.*|require_secure_transport", _TLS_SETS),
+    ("skip_.*|disable_.*|enable_.*|loose_.*|maximum_.*", "write the option itself, with its value"),
+)
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+_VALUE: Final = re.compile(r"[ -~]{0,1000}")
+
+_OPTIONS: Final[Mapping[str, str]] = {
+    "binlog_format": "ROW",
+    "default_storage_engine": "InnoDB",
+    "innodb_autoinc_lock_mode": "2",
+    "innodb_flush_log_at_trx_commit": "1",
+    "innodb_buffer_pool_size": "128M",
+    "max_connections": "150",
+    "character_set_server": "utf8mb4",
+}
+
+
+def find_denied(parameters: Mapping[str, str]) -> Iterator[str]:
+    """Yield why parameters are refused. A name has one form here: the server also knows it with dashes and prefixes."""
+    for name, value in sorted(parameters.items()):
+        if not _NAME.fullmatch(name):
+            yield f"parameters.{name}: write the name with small letters and underscores"
+        elif not _VALUE.fullmatch(value):
+            yield f"parameters.{name}: the value must be one line of ASCII"
+        elif reason := next((reason for names, reason in _DENIED if re.fullmatch(names, name)), ""):
+            yield f"parameters.{name}: {reason}"
+
+
+def options(parameters: Mapping[str, str]) -> str:
+    """Return the file of options, with the parameters of the user."""
+    lines = [f"{name} = {_quoted(value)}" for name, value in sorted({**_OPTIONS, **parameters}.items())]
+    return "\n".join(["[mysqld]", "skip_name_resolve", *lines, ""])
+
+
+def script(database: str, owner: str) -> str:
+    """Return the script that creates the users and the database; the member puts the passwords in."""
+    rights = "RELOAD, PROCESS, LOCK TABLES, BINLOG MONITOR, REPLICATION CLIENT"
+    return f"""\
+FLUSH PRIVILEGES;
+DELETE FROM mysql.global_priv WHERE User = '' OR (User = '{SUPERUSER}' AND Host <> 'localhost');
+FLUSH PRIVILEGES;
+ALTER USER '{SUPERUSER}'@'localhost' IDENTIFIED BY '$SUPERUSER_PASSWORD';
+CREATE USER '{REPLICATION}'@'%' IDENTIFIED BY '$REPLICATION_PASSWORD';
+GRANT {rights} ON *.* TO '{REPLICATION}'@'%';
+CREATE DATABASE `{database}`;
+CREATE USER '{owner}'@'%' IDENTIFIED BY '$APPLICATION_PASSWORD';
+GRANT ALL PRIVILEGES ON `{_pattern(database)}`.* TO '{owner}'@'%';
+"""
+
+
+def _pattern(database: str) -> str:
+    """Return the name of a database for GRANT, where an underscore would match any character."""
+    return database.replace("_", "\\_")
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

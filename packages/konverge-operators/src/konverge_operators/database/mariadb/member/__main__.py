@@ -1,0 +1,40 @@
+"""Run a member until SIGTERM. The environment has its names, its addresses and the passwords."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from konverge_operators.database.mariadb.member.api_server import ApiServer
+from konverge_operators.database.mariadb.member.loop import Loop
+from konverge_operators.database.mariadb.member.server import Address, Server
+from konverge_operators.database.mariadb.member.status_server import StatusServer
+
+
+def main() -> int:
+    """Run the member of this pod."""
+    env = os.environ
+    address = Address(
+        name=env["POD_NAME"],
+        cluster=env["CLUSTER"],
+        ip=env["POD_IP"],
+        root=Path(env["DATA"]),
+        defaults=env["DEFAULTS"],
+        provider=env["WSREP_PROVIDER"],
+    )
+    labels = dict(pair.split("=", 1) for pair in env["SELECTOR"].split(","))
+    script = Path(env["SCRIPT"]).read_text()
+    for name in ("SUPERUSER_PASSWORD", "REPLICATION_PASSWORD", "APPLICATION_PASSWORD"):
+        script = script.replace(f"${name}", env[name].replace("\\", "\\\\").replace("'", "\\'"))
+    loop = Loop(address.name, ApiServer(address.cluster, labels), Server(address, env), script)
+    signal.signal(signal.SIGTERM, lambda number, frame: loop.stop())  # noqa: ARG005
+    server = StatusServer(address.ip, loop.state)
+    loop.run()
+    server.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
