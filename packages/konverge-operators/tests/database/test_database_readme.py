@@ -11,7 +11,10 @@ import konverge_operators.database
 from konverge.objects import from_wire
 from konverge.schema import validate
 from konverge_operators.database.api import Database, Phase
+from konverge_operators.database.mariadb.engine import MariaDB
 from konverge_operators.database.phases import phases
+from konverge_operators.database.versions import find_violation
+from konverge_operators.myapp.api import MyApp
 
 FOLDER = Path(konverge_operators.database.__file__).parent
 
@@ -26,3 +29,12 @@ def test_the_readme_draws_every_declared_transition() -> None:
 def test_the_samples_are_valid(sample: str) -> None:
     document = yaml.safe_load((FOLDER / "samples" / sample).read_text())
     assert not validate(from_wire(Database, document))
+
+
+def test_the_database_of_an_application_can_be_a_mariadb() -> None:
+    sample = yaml.safe_load((FOLDER.parent / "myapp" / "samples" / "mariadb.yaml").read_text())
+    assert not validate(from_wire(MyApp, sample))
+    document = {"metadata": {"name": "shop-database"}, "spec": sample["spec"]["database"]["spec"]}
+    found = from_wire(Database, {"apiVersion": "example.com/v1", "kind": "Database", **document})
+    assert not validate(found)
+    assert find_violation(found, MariaDB()) == ""

@@ -175,6 +175,23 @@ async def test_a_major_upgrade_under_two_thousand_seeds(sim: Simulation[InMemory
     await long_upgrade(sim)
 
 
+def in_memory_mariadb() -> InMemoryEngine:
+    return InMemoryEngine(name="mariadb")
+
+
+async def odd(sim: Simulation[InMemoryEngine]) -> None:
+    """Create, update and scale in a database of the other engine, which has an odd number of members."""
+    await begin(sim, engine="mariadb", replicas=3)
+    await change(sim, {"replicas": 1, "version": "18.6"})
+    assert list(sim.external.initializations.values()) == [1]
+
+
+@pytest.mark.campaigns
+@simulate(build, external=in_memory_mariadb, seeds=500, counts=False)
+async def test_a_mariadb_under_five_hundred_seeds(sim: Simulation[InMemoryEngine]) -> None:
+    await odd(sim)
+
+
 @simulate(build, external=InMemoryEngine, seeds=50, counts=False)
 async def test_a_database_under_seeded_faults(sim: Simulation[InMemoryEngine]) -> None:
     await short(sim)
