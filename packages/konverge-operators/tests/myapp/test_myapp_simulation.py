@@ -22,6 +22,8 @@ from konverge_operators.database.memory import InMemoryEngine
 from konverge_operators.myapp.api import MyApp, Phase
 from konverge_operators.myapp.operator import MyAppReconciler, new_operator
 from konverge_operators.redis.cache.api import Cache
+from konverge_operators.redis.cache.reconciler import CacheReconciler, new_workflow
+from konverge_operators.redis.operator import new_operator as redis_operator
 from my_apps import NAME, my_app, operators
 
 reconcilers: list[MyAppReconciler] = []
@@ -33,8 +35,15 @@ def build() -> Operator:
     return replace(new_operator(reconcilers[-1]), kinds=(MyApp, Database, Cache))
 
 
+class FixedPasswords(CacheReconciler):
+    """Generates the same password in every run, since a hash of it is on the pods."""
+
+    workflow = new_workflow(lambda: "generated")
+
+
 def build_all(engine: InMemoryEngine) -> Operator:
-    return Operator.combine("all-operators", *operators(engine).values())
+    parts = operators(engine) | {"redis": redis_operator(FixedPasswords())}
+    return Operator.combine("all-operators", *parts.values())
 
 
 def played(kind: type[Any], suffix: str) -> Controller[Any]:
@@ -117,7 +126,8 @@ async def test_an_application_under_a_thousand_seeds(sim: Simulation) -> None:
 @simulate(build_all, external=InMemoryEngine, seeds=100, counts=False, exclude=(Secret, PersistentVolumeClaim))
 async def test_all_operators_in_one_process_under_a_hundred_seeds(sim: Simulation[InMemoryEngine]) -> None:
     sim.external.server = sim.cluster.client()
-    await sim.client.create(my_app())
+    hosts = {"database": {"DATABASE_HOST": "host"}, "cache": {"CACHE_HOST": "host"}}  # a password differs in each run
+    await sim.client.create(my_app(bindings=hosts))
     await sim.settle()
     await check_running(sim)
     await sim.client.patch(MyApp, NAME, {"spec": {"image": "shop:2", "replicas": 2}})
