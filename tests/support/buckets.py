@@ -1,17 +1,23 @@
-"""An S3-compatible store on this machine: one bucket in memory, which checks the signature of each request."""
+"""A bucket in a moto server on this machine, which checks the signature and the rights of each request."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
+import json
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
-from xml.sax.saxutils import escape
+from uuid import uuid4
+
+os.environ["INITIAL_NO_AUTH_ACTION_COUNT"] = "0"  # moto reads it once: from the first request on it checks signatures
+os.environ["MOTO_S3_DEFAULT_MAX_KEYS"] = "100"
+
+from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.iam.models import iam_backends
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from moto.s3.models import s3_backends
+from werkzeug.serving import make_server
 
 from konverge.k8s.core.v1 import Secret
 from konverge.objects import from_wire
@@ -19,16 +25,23 @@ from konverge_operators.database.archive.s3 import S3Bucket
 
 __all__ = ["Bucket", "running_bucket"]
 
-_NAME = "backups"
-_ACCESS, _SECRET = "example", "secret-example"
-_PAGE = 100
+_REGION = "us-east-1"
+_RIGHTS = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Action": ["s3:*Object", "s3:ListBucket"], "Resource": "*"}],
+}
 
 
 class Bucket:
-    """The bucket, its place in a spec, and the store that can be away."""
+    """The bucket, its place in a spec, and the server that can be away: what it has is kept meanwhile."""
 
     def __init__(self) -> None:
-        self.objects: dict[str, tuple[bytes, datetime]] = {}
+        self.name = f"backups-{uuid4().hex}"
+        s3_backends[DEFAULT_ACCOUNT_ID]["aws"].create_bucket(self.name, _REGION)
+        users = iam_backends[DEFAULT_ACCOUNT_ID]["aws"]
+        users.create_user(_REGION, self.name)
+        users.put_user_policy(self.name, "objects", json.dumps(_RIGHTS))
+        self._key = users.create_access_key(self.name)
         self._port = 0
         self.start()
 
@@ -38,97 +51,30 @@ class Bucket:
 
     @property
     def spec(self) -> dict[str, Any]:
-        return {"endpoint": self.endpoint, "bucket": _NAME, "prefix": "production", "secretName": "keys"}
+        return {"endpoint": self.endpoint, "bucket": self.name, "prefix": "production", "secretName": "keys"}
 
     @property
     def secret(self) -> Secret:
-        keys = {"AWS_ACCESS_KEY_ID": _ACCESS, "AWS_SECRET_ACCESS_KEY": _SECRET}
+        keys = {"AWS_ACCESS_KEY_ID": self._key.access_key_id, "AWS_SECRET_ACCESS_KEY": self._key.secret_access_key}
         metadata = {"name": "keys", "namespace": "test"}
         return from_wire(Secret, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": keys})
 
     @property
     def store(self) -> S3Bucket:
         """The objects below the prefix."""
-        place = {"endpoint": self.endpoint, "bucket": _NAME, "prefix": "production", "region": "us-east-1"}
-        return S3Bucket(**place, access_key=_ACCESS, secret_key=_SECRET)
+        place = {"endpoint": self.endpoint, "bucket": self.name, "prefix": "production", "region": _REGION}
+        return S3Bucket(**place, access_key=self._key.access_key_id, secret_key=self._key.secret_access_key)
 
     def start(self) -> None:
-        """Start the store, again at its address and with what it had."""
-        handler = type("Handler", (_Handler,), {"bucket": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", self._port), handler)
-        self._port = self._server.server_address[1]
+        """Start the server, again at its address and with what it had."""
+        application = DomainDispatcherApplication(create_backend_app)
+        self._server = make_server("127.0.0.1", self._port, application, True, request_handler=MotoRequestHandler)
+        self._port = self._server.server_port
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def stop(self) -> None:
         self._server.shutdown()
         self._server.server_close()
-
-
-class _Handler(BaseHTTPRequestHandler):
-    bucket: Bucket
-
-    def do_PUT(self) -> None:
-        self.bucket.objects[self._key()] = self._body(), datetime.now(UTC)
-        self._reply(200)
-
-    def do_DELETE(self) -> None:
-        self._body()
-        self.bucket.objects.pop(self._key(), None)
-        self._reply(204)
-
-    def do_GET(self) -> None:
-        self._body()
-        if not self._key():
-            self._reply(200, self._page().encode())
-        elif self._key() in self.bucket.objects:
-            self._reply(200, self.bucket.objects[self._key()][0])
-        else:
-            self._reply(404, b"<Error><Code>NoSuchKey</Code></Error>")
-
-    def _key(self) -> str:
-        return unquote(urlsplit(self.path).path).removeprefix(f"/{_NAME}").lstrip("/")
-
-    def _page(self) -> str:
-        """Return a page of keys; the token of the next one is the last key of this one."""
-        query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
-        after, prefix = query.get("continuation-token", ""), query.get("prefix", "")
-        keys = sorted(key for key in list(self.bucket.objects) if key.startswith(prefix) and key > after)
-        items = "".join(self._item(key) for key in keys[:_PAGE])
-        token = f"<NextContinuationToken>{escape(keys[_PAGE - 1])}</NextContinuationToken>" if keys[_PAGE:] else ""
-        return f'<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">{items}{token}</ListBucketResult>'
-
-    def _item(self, key: str) -> str:
-        modified = self.bucket.objects[key][1].isoformat()
-        return f"<Contents><Key>{escape(key)}</Key><LastModified>{modified}</LastModified></Contents>"
-
-    def _body(self) -> bytes:
-        """Return the body of a request whose signature is right."""
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        assert hashlib.sha256(body).hexdigest() == self.headers["x-amz-content-sha256"]
-        assert self.headers["Authorization"].endswith(f"Signature={self._signature()}"), "SignatureDoesNotMatch"
-        return body
-
-    def _signature(self) -> str:
-        url, date = urlsplit(self.path), self.headers["x-amz-date"]
-        names = ("host", "x-amz-content-sha256", "x-amz-date")
-        lines = [f"{name}:{self.headers[name]}" for name in names]
-        digest = self.headers["x-amz-content-sha256"]
-        request = "\n".join([self.command, url.path, url.query, *lines, "", ";".join(names), digest])
-        scope = [date[:8], "us-east-1", "s3", "aws4_request"]
-        hashed = hashlib.sha256(request.encode()).hexdigest()
-        key = f"AWS4{_SECRET}".encode()
-        for part in (*scope, "\n".join(["AWS4-HMAC-SHA256", date, "/".join(scope), hashed])):
-            key = hmac.digest(key, part.encode(), "sha256")
-        return key.hex()
-
-    def _reply(self, status: int, content: bytes = b"") -> None:
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Print nothing."""
 
 
 @contextmanager
@@ -138,3 +84,4 @@ def running_bucket() -> Iterator[Bucket]:
         yield bucket
     finally:
         bucket.stop()
+        s3_backends[DEFAULT_ACCOUNT_ID]["aws"].reset()

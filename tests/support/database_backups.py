@@ -34,6 +34,10 @@ class Rows:
         statements = ["CREATE TABLE IF NOT EXISTS rows (number int PRIMARY KEY)"]
         statements += [f"INSERT INTO rows VALUES ({number})" for number in numbers]
         await self.execute(*statements)
+        return await self.time()
+
+    async def time(self) -> datetime:
+        """Return the time of the server."""
         return datetime.fromisoformat(str((await self.execute("SELECT clock_timestamp()"))[0][0])).astimezone(UTC)
 
     async def read(self) -> list[int]:

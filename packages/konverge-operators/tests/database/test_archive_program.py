@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -77,6 +80,17 @@ def test_a_damaged_file_is_never_the_end_of_the_log(store: Directory, tmp_path: 
 def test_a_destination_that_is_not_mounted_is_no_empty_one(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match="not there"):
         get_segment(Directory(tmp_path / "missing"), PATH, SEGMENT, tmp_path / "target")
+
+
+@pytest.mark.parametrize(("command", "code"), [(["wal-put", SEGMENT], 1), (["wal-get", SEGMENT, "target"], 200)])
+def test_postgresql_tries_again_what_is_not_stored_and_ends_a_recovery_that_cannot_go_on(
+    tmp_path: Path, command: list[str], code: int
+) -> None:
+    """A higher code of `archive_command` ends the archiver, which then counts no failure."""
+    segment(tmp_path, b"log")
+    environment = {**os.environ, "ARCHIVE_URL": f"file://{tmp_path}/missing", "ARCHIVE_PATH": PATH}
+    program = [sys.executable, "-m", "konverge_operators.database.archive", *command]
+    assert subprocess.run(program, cwd=tmp_path, env=environment, capture_output=True, check=False).returncode == code
 
 
 def test_the_files_of_a_range_of_the_log() -> None:
@@ -162,5 +176,9 @@ def test_a_bucket_stores_lists_and_deletes_what_it_was_given() -> None:
         assert [one.key for one in bucket.store.list("")] == keys[:1]
         with pytest.raises(ArchiveError, match="status 404 NoSuchKey"):
             bucket.store.get("missing")
+        with pytest.raises(ArchiveError, match="status 403 SignatureDoesNotMatch"):
+            replace(bucket.store, secret_key="another").get(keys[0])
+        with pytest.raises(ArchiveError, match="status 403 InvalidAccessKeyId"):
+            replace(bucket.store, access_key="another").get(keys[0])
     with pytest.raises(ArchiveError, match="does not answer"):
         bucket.store.get(keys[0])

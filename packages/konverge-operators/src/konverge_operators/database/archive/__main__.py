@@ -25,6 +25,8 @@ from konverge_operators.database.archive.stores import ArchiveError, open_store
 __all__ = ["main"]
 
 _MISSING: Final = 1
+_NOT_STORED: Final = 1
+"""Of wal-put: PostgreSQL counts the failure and tries again. Above 125 its archiver would end without counting it."""
 _FATAL: Final = 200
 """Above 125: PostgreSQL then ends a recovery, instead of taking this for the end of the log."""
 _MESSAGE: Final = Path("/dev/termination-log")
@@ -39,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"archive: {error}\n")
         if not command.startswith("wal-"):
             _report(str(error))
-        return _FATAL
+        return _NOT_STORED if command == "wal-put" else _FATAL
 
 
 def _path() -> str:
