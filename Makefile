@@ -9,10 +9,12 @@ EDITABLE := $(patsubst %/pyproject.toml,--editable %,$(PROJECTS))
 BENCH_VENV := .venv-bench
 BENCH := $(BENCH_VENV)/bin/python
 BENCH_STAMP := $(BENCH_VENV)/.installed
+MUTANTS_VENV := .venv-mutants
+MUTANTS_STAMP := $(MUTANTS_VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types pyright vocabulary fast framework wheels contract cluster processes matrix dist \
-	control-plane generate golden fuzz faults campaigns interop engines bench bench-smoke bench-scale bench-objects bench-client bench-transport bench-controlplane bench-cluster \
+	control-plane generate golden fuzz faults campaigns interop engines mutants bench bench-smoke bench-scale bench-objects bench-client bench-transport bench-controlplane bench-cluster \
 	bench-builtins bench-authorization bench-peers bench-cache bench-cache-events bench-controller bench-process-nodes bench-trace bench-import bench-webapp pins clean
 
 help: ## list the commands
@@ -26,6 +28,11 @@ $(STAMP): $(PROJECTS) constraints/dev.in constraints/dev.txt
 $(BENCH_STAMP): $(PROJECTS) constraints/bench.in constraints/bench.txt
 	$(PYTHON) -m venv $(BENCH_VENV)
 	$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints/bench.txt --requirement constraints/bench.in $(EDITABLE)
+	@touch $@
+
+$(MUTANTS_STAMP): $(PROJECTS) constraints/mutants.in constraints/mutants.txt
+	$(PYTHON) -m venv $(MUTANTS_VENV)
+	$(MUTANTS_VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints/mutants.txt --requirement constraints/mutants.in $(EDITABLE)
 	@touch $@
 
 demo: $(STAMP) ## the life of a WebApp on a cluster in this process, step by step, each step checked (ten seconds)
@@ -137,6 +144,9 @@ engines: $(STAMP) ## real databases and Redis clusters on process nodes under fa
 	$(BIN)/pytest -m engines -s tests/engines
 
 # Each benchmark writes bench/results/<name>.md and .json; report.py makes docs/benchmarks.md of the JSON files.
+mutants: $(MUTANTS_STAMP) ## mutation tests of a part of konverge: PKG=queue, SAMPLE=200 for some, SHOW=name for a survivor
+	@$(MUTANTS_VENV)/bin/python tools/mutants.py '$(PKG)' $(if $(SAMPLE),--sample '$(SAMPLE)') $(if $(SHOW),--show '$(SHOW)')
+
 bench: bench-controller bench-client bench-transport bench-cache bench-cache-events bench-scale ## all benchmarks with peers, then docs/benchmarks.md (hours, on a quiet machine)
 	$(BIN)/python bench/report.py
 

@@ -1,0 +1,115 @@
+"""Mutation tests: which small changes of a part of konverge its unit tests do not notice.
+
+`make mutants PKG=queue` copies the sources and tests into build/mutants/queue, lets mutmut change each function there
+in many ways, one at a time, runs the unit tests of the part that call the function, and prints the score: the share of
+changes that a test notices. SAMPLE=200 tries that many changes, drawn at random with a fixed seed; what was tried
+already is not tried again. Survivors are listed; `make mutants PKG=queue SHOW=name` prints one as a diff.
+
+Mutmut has an environment of its own, .venv-mutants: it does not run with the pytest that the other tests use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "packages" / "konverge"
+BUILD = ROOT / "build" / "mutants"
+
+NOT_TRIED, SURVIVED, NO_TESTS = None, 0, 33
+STATUSES = {SURVIVED: "survived", 1: "killed", 3: "killed", 5: "no tests", NO_TESTS: "no tests", 34: "skipped"}
+"""The exit codes of mutmut; all others are of a run that was too long or crashed, and count as noticed."""
+
+CONFIGURATION = '''\
+[tool.mutmut]
+source_paths = ["src/konverge"]
+only_mutate = ["src/konverge/{part}/*"]
+pytest_add_cli_args_test_selection = ["tests/unit/{part}"]
+also_copy = ["conftest.py", "support", "pyproject.toml", "src"]
+
+[tool.pytest.ini_options]
+pythonpath = ["src", ".", "support"]
+addopts = """-q --import-mode=importlib -p no:anyio
+    -m 'not faults and not campaigns and not control_plane and not processes'"""
+filterwarnings = ["error"]
+markers = {markers}
+'''
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", help="a part of konverge with unit tests: queue, cache, reconcile, ...")
+    parser.add_argument("--sample", type=int, default=0, metavar="N", help="try N changes drawn at random, not all")
+    parser.add_argument("--show", default="", metavar="NAME", help="print a change as a diff")
+    options = parser.parse_args()
+    if not options.part.isidentifier() or not (PACKAGE / "tests" / "unit" / options.part).is_dir():
+        sys.stderr.write(f"mutants: {options.part!r} is no part of konverge with unit tests\n")
+        return 2
+    directory = BUILD / options.part
+    if options.show:
+        return _mutmut(directory, "show", options.show)
+    if not (directory / "mutants").exists():
+        _copy_sources(directory, options.part)
+    return _try_changes(directory, options.part, options.sample)
+
+
+def _try_changes(directory: Path, part: str, sample: int) -> int:
+    selected: list[str] = []
+    if sample:
+        _mutmut(directory, "run", "none")  # makes the changes, and finds out which tests call which function
+        names = sorted(_results(directory, part))
+        selected = random.Random(1).sample(names, min(sample, len(names)))
+        selected = [name for name in selected if _results(directory, part)[name] is NOT_TRIED]
+    if (not sample or selected) and (code := _mutmut(directory, "run", *selected)):
+        return code
+    _print_results(_results(directory, part))
+    return 0
+
+
+def _copy_sources(directory: Path, part: str) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(PACKAGE / "src", directory / "src", ignore=ignored)
+    shutil.copytree(PACKAGE / "tests", directory / "tests", ignore=ignored)
+    shutil.copytree(ROOT / "tests" / "support", directory / "support", ignore=ignored)
+    shutil.copy(ROOT / "conftest.py", directory)
+    markers = ["control_plane", "faults", "campaigns", "interop", "engines", "wheels", "processes", "peers"]
+    (directory / "pyproject.toml").write_text(CONFIGURATION.format(part=part, markers=json.dumps(markers)))
+
+
+def _mutmut(directory: Path, *arguments: str) -> int:
+    mutmut = Path(sys.executable).parent / "mutmut"
+    return subprocess.run([mutmut, *arguments], cwd=directory, check=False).returncode
+
+
+def _results(directory: Path, part: str) -> dict[str, int | None]:
+    """Return the exit code of each change, by its name."""
+    files = (directory / "mutants" / "src" / "konverge" / part).rglob("*.meta")
+    return {name: code for file in files for name, code in json.loads(file.read_text())["exit_code_by_key"].items()}
+
+
+def _print_results(results: dict[str, int | None]) -> None:
+    tried = {name: STATUSES.get(code, "killed") for name, code in results.items() if code is not NOT_TRIED}
+    for name in _unnoticed(tried):
+        sys.stdout.write(f"{tried[name]}: {name}\n")
+    counts = Counter(status for status in tried.values() if status != "skipped")
+    total = counts.total()
+    score = counts["killed"] / total if total else 0.0
+    kinds = ", ".join(f"{status} {count}" for status, count in sorted(counts.items()))
+    sys.stdout.write(f"{score:.1%} of {total} changes were noticed ({kinds}; {len(results)} are possible)\n")
+
+
+def _unnoticed(tried: dict[str, str]) -> Iterator[str]:
+    yield from sorted(name for name, status in tried.items() if status in ("survived", "no tests"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
