@@ -25,7 +25,8 @@ from konverge.client.discovery import ApiResource, Discovery
 from konverge.client.impersonation import Impersonation
 from konverge.client.in_process import InProcessTransport
 from konverge.client.lists import ObjectList, WatchEvent
-from konverge.client.reader import ClientOptions, Reader
+from konverge.client.options import ClientOptions
+from konverge.client.reader import Reader
 from konverge.client.retry import RetryPolicy
 from konverge.client.wait import WaitCondition, exists, field_equals, has_condition, is_deleted, is_deployment_complete
 from konverge.client.writes import WriteEvent, WriteListener

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
 from konverge.client.access.config import ClientConfig
 from konverge.client.caller import Observer, RequestInfo, WriteGuard
-from konverge.client.reader import ClientOptions
+from konverge.client.options import ClientOptions
 from konverge.client.retry import RetryMode, RetryPolicy
 from konverge.client.selectors import Fields, Labels, field_text, label_text
 from konverge.client.subresources import MERGE_PATCH, IssuedToken, SubresourceClient

@@ -12,7 +12,7 @@ import copy
 import math
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
@@ -20,8 +20,8 @@ from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 from konverge.client.caller import Caller, Observer, RequestInfo, WriteGuard
 from konverge.client.collections import Collection
 from konverge.client.discovery import Discovery
-from konverge.client.impersonation import Impersonation
 from konverge.client.lists import ObjectList, WatchEvent, decode_object_list
+from konverge.client.options import ClientOptions
 from konverge.client.retry import RetryMode, RetryPolicy
 from konverge.client.selectors import Fields, Labels, field_text, label_text
 from konverge.client.targets import KindName, Target, resolve_key, resolve_object_target, resolve_target
@@ -41,7 +41,7 @@ from konverge.wire import (
     object_path,
 )
 
-__all__ = ["ClientOptions", "Reader"]
+__all__ = ["Reader"]
 
 R = TypeVar("R", bound=AnyObject)
 T = TypeVar("T", bound=Resource)
@@ -53,29 +53,6 @@ _PAGE = 500
 _POD = Kind("", "v1", "Pod", "pods")
 _WATCH_RETRY_DELAY = 1.0
 _UNKNOWN = object()
-
-
-@dataclass(frozen=True)
-class ClientOptions:
-    """Options of all requests of a client; `Client.using` returns a client with other options.
-
-    `field_manager` is recorded by the server as the owner of the written fields; keep it stable between releases of an
-    operator. `timeout` is how long a request may take in total, including the body and all retries. With
-    `field_validation` "Strict" the server rejects fields that it does not know; "" is the server's default, a warning.
-    """
-
-    namespace: str = "default"
-    field_manager: str = "konverge"
-    timeout: float = 60.0
-    dry_run: bool = False
-    field_validation: Literal["", "Strict", "Warn", "Ignore"] = ""
-    impersonate: Impersonation | None = None
-
-    def __post_init__(self) -> None:
-        if not (isinstance(self.timeout, int | float) and self.timeout > 0):
-            raise ValueError(f"timeout: expected a number of seconds above 0, got {self.timeout!r}")
-        if not isinstance(self.impersonate, Impersonation | None):
-            raise TypeError(f"impersonate: expected Impersonation(user), got {self.impersonate!r:.100}")
 
 
 class Reader:

@@ -10,6 +10,7 @@ from konverge.reconcile.applied import Applied, AppliedObjects
 from konverge.reconcile.apply import Applier, LastApplied
 from konverge.reconcile.blocking import BlockingContext
 from konverge.reconcile.context import Context, ReconcileDependencies
+from konverge.reconcile.event_stats import EventStats
 from konverge.reconcile.finalizers import add_finalizer, finalizers_of, is_terminating, remove_finalizer
 from konverge.reconcile.foreign_fields import ForeignField
 from konverge.reconcile.journal import Journal, Run
@@ -24,7 +25,7 @@ from konverge.reconcile.observers import (
 )
 from konverge.reconcile.prune import prune
 from konverge.reconcile.reconciler import Reconcile, Reconciler, reconciler_of
-from konverge.reconcile.recorder import EventLimits, EventRecorder, EventStats, Reference
+from konverge.reconcile.recorder import EventLimits, EventRecorder, Reference
 from konverge.reconcile.results import Result
 from konverge.reconcile.spans import ReconcileSpans
 from konverge.reconcile.statuses import update_status

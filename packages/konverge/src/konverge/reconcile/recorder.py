@@ -17,8 +17,6 @@ from datetime import UTC
 from random import Random, getrandbits
 from typing import Any, Final
 
-from msgspec import Struct
-
 from konverge.client import Client
 from konverge.errors import AlreadyExists, KonvergeError, NotFound, ServerError, TooManyRequests, TransportError
 from konverge.objects import Key, MicroTime, wall_clock
@@ -34,37 +32,14 @@ from konverge.reconcile.event_objects import (
 )
 from konverge.reconcile.event_schedule import SeriesSchedule
 from konverge.reconcile.event_series import EventCorrelator, RecordedEvent, Reference, Series
+from konverge.reconcile.event_stats import EventStats
 
-__all__ = ["EventLimits", "EventRecorder", "EventStats", "Reference"]
+__all__ = ["EventLimits", "EventRecorder", "Reference"]
 
 _log = logging.getLogger("konverge.reconcile")
 
 _LOG_INTERVAL: Final = 300.0
 _FIRST_RETRY: Final = 1.0
-
-
-class EventStats(Struct, frozen=True):
-    """The numbers of a recorder since its start.
-
-    Each recorded event is `written` (on the server, as an Event or in a count), `pending`, or dropped: because of a
-    limit, because the queue was full, because its writes failed, or because the recorder stopped.
-    """
-
-    recorded: int
-    written: int
-    pending: int
-    dropped_limit: int
-    dropped_queue: int
-    dropped_failed: int
-    dropped_stopped: int
-    creates: int  # requests that succeeded
-    patches: int
-    series: int  # stored now
-
-    @property
-    def dropped(self) -> int:
-        """The number of events that will not reach the server."""
-        return self.dropped_limit + self.dropped_queue + self.dropped_failed + self.dropped_stopped
 
 
 class EventRecorder:

@@ -12,7 +12,7 @@ import pytest
 
 from konverge.client.client import Client
 from konverge.client.impersonation import Impersonation
-from konverge.client.reader import ClientOptions
+from konverge.client.options import ClientOptions
 from konverge.client.wait import exists, field_equals, has_condition, is_deleted, is_deployment_complete
 from konverge.errors import (
     Conflict,

@@ -176,6 +176,7 @@ async def test_a_broken_limiter_is_logged_and_the_key_waits_for_the_default_back
 
     assert 0.9 <= delay <= 1.0
     assert caplog.messages[0].startswith("rate limiter")
+    assert caplog.records[0].__dict__["key"] == "a"
     assert await queue.get() == "a"
 
 

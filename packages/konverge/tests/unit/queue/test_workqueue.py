@@ -528,6 +528,41 @@ async def test_a_requested_delay_is_always_waited_for() -> None:
     assert loop.time() == 5
 
 
+async def test_a_requested_delay_of_less_than_a_second_is_waited_for() -> None:
+    queue: WorkQueue[str] = WorkQueue(backoff=Backoff(base_delay=0.1, jitter=0))
+    queue.add("web")
+    key = await queue.get()
+
+    assert queue.retry(key, min_delay=0.5) == 0.5
+
+
+async def test_new_input_within_a_requested_delay_clears_the_failures() -> None:
+    queue: WorkQueue[str] = WorkQueue(backoff=STEADY)
+    queue.add("web")
+    for delay in (0.0, 0.0, 5.0):
+        key = await queue.get()
+        queue.retry(key, min_delay=delay)
+        queue.done(key)
+
+    queue.add("web", reset_backoff=True)
+
+    assert queue.failures("web") == 0
+    queue.retry(await queue.get())
+    assert queue.failures("web") == 1
+
+
+async def test_an_add_of_a_running_key_counts_once() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    for key in ("a", "b"):
+        queue.add(key)
+        await queue.get()
+    for _ in range(2):
+        queue.add("a")
+        queue.add("b")
+
+    assert queue.stats().adds == 4
+
+
 async def test_a_given_delay_replaces_the_backoff() -> None:
     queue: WorkQueue[str] = WorkQueue(backoff=Backoff(jitter=0))
     loop = asyncio.get_running_loop()
