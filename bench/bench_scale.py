@@ -105,11 +105,11 @@ def _timed(name: str, read: Callable[[str], None], arguments: list[str]) -> Metr
 
 async def watch_changes(observer: Observer, seconds: float) -> Metrics:
     """Watch the changes; return their lag, the CPU share and the growth of the memory after the first window."""
-    windows = observer.windows
-    for _ in range(max(3, int(seconds / WINDOW))):
+    windows, length = observer.windows, min(WINDOW, seconds / 3)
+    for _ in range(round(seconds / length)):
         before = cpu_seconds()
-        await asyncio.sleep(WINDOW)
-        windows[-1].cpu = (cpu_seconds() - before) / WINDOW
+        await asyncio.sleep(length)
+        windows[-1].cpu = (cpu_seconds() - before) / length
         windows[-1].rss = memory("VmRSS")
         windows.append(Window())
     windows.pop()
