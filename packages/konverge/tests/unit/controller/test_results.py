@@ -11,7 +11,8 @@ import pytest
 from gadgets import Gadget, GadgetStatus, gadget, operating, world_with_gadgets
 from konverge import Client, Context, CustomResource, Manager, Meta, Reconciler, Result, Spec, controller_for
 from konverge.client import ClientOptions
-from konverge.controller import Permission
+from konverge.controller import Controller, Permission
+from konverge.k8s.core.v1 import ConfigMap
 from konverge.objects import Condition, find_condition, to_wire
 from konverge.queue import Backoff, RateLimit
 from konverge.testing import settle
@@ -156,3 +157,39 @@ async def test_an_object_that_does_not_decode_has_a_condition_of_its_own_version
 )
 def test_a_permission_reads_as_a_sentence(permission: Permission, text: str) -> None:
     assert str(permission) == text
+
+
+class Cleaning(Reconciler[Gadget]):
+    finalizer = "test.konverge.dev/clean"
+
+    async def reconcile(self, obj: Gadget, ctx: Context) -> None: ...
+
+
+def on_gadgets(controller: Controller[Gadget]) -> set[tuple[str, str]]:
+    return {(one.subresource, one.verb) for one in controller.permissions() if one.resource == "gadgets"}
+
+
+def test_a_finalizer_and_owned_objects_need_their_permissions() -> None:
+    plain = on_gadgets(controller_for(Gadget).build(Terminating()))
+    cleaning = on_gadgets(controller_for(Gadget).build(Cleaning()))
+    owning = on_gadgets(controller_for(Gadget).owns(ConfigMap).build(Terminating()))
+
+    assert plain == {("", "list"), ("", "watch"), ("status", "patch")}
+    assert cleaning - plain == {("", "get"), ("", "patch")}
+    assert owning - plain == {("", "get"), ("finalizers", "update")}
+
+
+async def test_the_failures_of_a_deleted_object_are_forgotten() -> None:
+    world, attempts = await world_with_gadgets(), list[tuple[int, str]]()
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        attempts.append((ctx.attempt, ctx.last_error))
+        raise RuntimeError("bad")
+
+    async with operating(world, controller_for(Gadget).backoff(STEADY).build(reconcile)):
+        for _ in range(2):
+            made = await world.client.create(gadget("a"))
+            await asyncio.sleep(2)
+            await world.client.delete(made)
+            await asyncio.sleep(20)
+    assert attempts == [(1, ""), (2, "bad")] * 2
