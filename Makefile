@@ -143,10 +143,10 @@ campaigns: $(STAMP) ## the generated cases of which make test runs a part, all o
 engines: $(STAMP) ## real databases and Redis clusters on process nodes under faults, their figures printed (Linux)
 	$(BIN)/pytest -m engines -s tests/engines
 
-# Each benchmark writes bench/results/<name>.md and .json; report.py makes docs/benchmarks.md of the JSON files.
 mutants: $(MUTANTS_STAMP) ## mutation tests of a part of konverge: PKG=queue, SAMPLE=200 for some, SHOW=name for a survivor
 	@$(MUTANTS_VENV)/bin/python tools/mutants.py '$(PKG)' $(if $(SAMPLE),--sample '$(SAMPLE)') $(if $(SHOW),--show '$(SHOW)')
 
+# Each benchmark writes bench/results/<name>.md and .json; report.py makes docs/benchmarks.md of the JSON files.
 bench: bench-controller bench-client bench-transport bench-cache bench-cache-events bench-scale ## all benchmarks with peers, then docs/benchmarks.md (hours, on a quiet machine)
 	$(BIN)/python bench/report.py
 
