@@ -37,9 +37,10 @@ async def test_the_log_follows_when_the_store_is_back_a_second_is_restored_and_d
             first = await back_up(database.client, NAME, "first")
             assert first.status.phase is BackupPhase.SUCCEEDED, first.status.message
             await _lose_the_store(database, bucket, rows)
-            seconds = [await write_in_a_second(rows, number) for number in (3, 4, 5)]
+            second = await write_until_a_second(rows, 3, 4)
+            await rows.write(5)
             await archive_log(database.client, f"{NAME}-0")
-            target = {"fromBackup": "first", "targetTime": seconds[2].isoformat()}
+            target = {"fromBackup": "first", "targetTime": second.isoformat()}
             copy = await restore(database.client, "copy", target)
             assert copy.status.phase is Phase.READY, copy.status.message
             assert await Rows(database.client, "copy").read() == [1, 2, 3, 4]
@@ -48,13 +49,12 @@ async def test_the_log_follows_when_the_store_is_back_a_second_is_restored_and_d
             assert (failed.status.phase, "damaged" in failed.status.message) == (Phase.FAILED, True)
 
 
-async def write_in_a_second(rows: Rows, number: int) -> datetime:
-    """Write a number in a second of its own; return when that second began."""
-    now = await rows.time()
-    begin = now.replace(microsecond=0) + timedelta(seconds=1)
-    await asyncio.sleep((begin - now).total_seconds() + 0.1)
-    assert begin < await rows.write(number) < begin + timedelta(seconds=1)
-    return begin
+async def write_until_a_second(rows: Rows, *numbers: int) -> datetime:
+    """Write numbers; return when the next second begins, after it has begun."""
+    written = await rows.write(*numbers)
+    second = written.replace(microsecond=0) + timedelta(seconds=1)
+    await asyncio.sleep((second - written).total_seconds() + 0.1)
+    return second
 
 
 async def _lose_the_store(database: RunningDatabase, bucket: Bucket, rows: Rows) -> None:
