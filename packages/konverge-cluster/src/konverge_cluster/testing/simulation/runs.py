@@ -50,6 +50,8 @@ _STEP_LIMIT: Final = 900.0
 """How many seconds a step may take, also under faults."""
 _STEADY: Final = 600.0
 """For how long nothing may be written at the end without faults; with faults it is `quiet`."""
+_STALLED: Final = 60.0
+"""How many seconds it takes at most until a stalled watch is noticed and opened again."""
 _CLEANUP_LIMIT: Final = 300.0
 
 
@@ -212,6 +214,8 @@ class Simulation(Generic[E]):
         """Check what has to hold after the last step, remove the user's objects, and check that nothing is left."""
         await self.settle()
         self._faults.healthy = True
+        if self._has_stalled_watches():
+            await asyncio.sleep(_STALLED)
         audit = self._faults.audit
         writes = len(audit.writes)
         steady = _STEADY if self._expected is None else self._options.quiet
@@ -311,9 +315,12 @@ class Simulation(Generic[E]):
 
         A standby whose watch has stalled may act on an old state when it becomes the leader.
         """
-        is_stale = any(one.fault == "stall-watches" for one in self.schedule)
         was_down = self._environment.processes.were_down
-        return self._options.counts and not was_down and not (is_stale and self._options.replicas > 1)
+        is_stale = self._has_stalled_watches() and self._options.replicas > 1
+        return self._options.counts and not was_down and not is_stale
+
+    def _has_stalled_watches(self) -> bool:
+        return any(one.fault == "stall-watches" for one in self.schedule)
 
 
 # Running
