@@ -45,8 +45,11 @@ def pod(ordinal: int, report: Report, *, ready: bool = True) -> Pod:
 def test_the_position_of_a_server_that_was_stopped_is_in_its_file(tmp_path: Path) -> None:
     (tmp_path / "grastate.dat").write_text(STATE.format(uuid=U, seqno=12))
     assert read_state(tmp_path) == Position(U, 12)
-    mark_safe(tmp_path)
+    with (tmp_path / "grastate.dat").open() as before:
+        mark_safe(tmp_path)
+        assert "safe_to_bootstrap: 0\n" in before.read()  # it was replaced, not written over
     assert "safe_to_bootstrap: 1\n" in (tmp_path / "grastate.dat").read_text()
+    assert [one.name for one in tmp_path.iterdir()] == ["grastate.dat"]
     assert read_state(tmp_path) == Position(U, 12)
 
 
@@ -55,7 +58,7 @@ def test_the_position_after_a_crash_has_to_be_recovered(tmp_path: Path) -> None:
     assert read_state(tmp_path) is None
     assert parse_recovery(RECOVERED.format(f"{U}:12")) == Position(U, 12)
     assert parse_recovery(RECOVERED.format("00000000-0000-0000-0000-000000000000:-1")) == EMPTY
-    assert parse_recovery("") == EMPTY
+    assert parse_recovery("") is None
 
 
 def test_data_that_is_not_complete_has_no_position(tmp_path: Path) -> None:
@@ -63,10 +66,14 @@ def test_data_that_is_not_complete_has_no_position(tmp_path: Path) -> None:
     assert read_state(tmp_path) == EMPTY
     (tmp_path / "grastate.dat").write_text("")
     assert read_state(tmp_path) == EMPTY
+    (tmp_path / "ibdata1").touch()
+    assert read_state(tmp_path) is None
     (tmp_path / "grastate.dat").write_text(STATE.format(uuid="00000000-0000-0000-0000-000000000000", seqno=-1))
     assert read_state(tmp_path) == EMPTY
     (tmp_path / "grastate.dat").write_text(STATE.format(uuid=U, seqno=-1))
     (tmp_path / "sst_in_progress").touch()
+    assert read_state(tmp_path) == EMPTY
+    (tmp_path / "grastate.dat").write_text("")
     assert read_state(tmp_path) == EMPTY
 
 

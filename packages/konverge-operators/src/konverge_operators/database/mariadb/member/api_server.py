@@ -12,6 +12,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
 
@@ -117,18 +118,19 @@ class ApiServer:
         self._send("PATCH", f"{self._core}/pods/{member}", change)
 
     def _send(self, method: str, path: str, body: Any = None) -> Any:
-        headers = {"Accept": "application/json", **self._access.headers()}
+        headers = {"Accept": "application/json"}
         if body is not None:
             headers["Content-Type"] = "application/merge-patch+json" if method == "PATCH" else "application/json"
         data = json.dumps(body).encode() if body is not None else None
-        request = urllib.request.Request(f"{self._access.server}{path}", data, headers, method=method)
         try:
+            headers.update(self._access.headers())
+            request = urllib.request.Request(f"{self._access.server}{path}", data, headers, method=method)
             with urllib.request.urlopen(request, timeout=_TIMEOUT, context=self._access.context) as response:
                 return json.load(response)
         except urllib.error.HTTPError as error:
-            raise ApiServerError(f"{method} {path}: {error.code} {error.read()[:300]!r}", error.code) from error
-        except (OSError, ValueError) as error:
-            raise ApiServerError(f"{method} {path}: {error}") from error
+            raise ApiServerError(f"{method} {path}: {error.code} {_reason(error)}", error.code) from error
+        except (OSError, HTTPException, ValueError) as error:
+            raise ApiServerError(f"{method} {path}: {type(error).__name__}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,13 @@ class _Access:
                 context.load_cert_chain(file.name)
         token = Path(user["tokenFile"]) if "tokenFile" in user else None
         return cls(cluster["server"], config["contexts"][0]["context"]["namespace"], context, token)
+
+
+def _reason(error: urllib.error.HTTPError) -> str:
+    try:
+        return repr(error.read()[:300])
+    except (OSError, HTTPException):
+        return error.reason
 
 
 def _peer(pod: Any) -> Peer:

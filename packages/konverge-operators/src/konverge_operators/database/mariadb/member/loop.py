@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from konverge_operators.database.mariadb.member.api_server import ApiServer, ApiServerError, Peer, StoredRecord
+from konverge_operators.database.mariadb.member.api_server import ApiServer, Peer, StoredRecord
 from konverge_operators.database.mariadb.member.decisions import (
     QUORUM_LIMIT,
     Bootstrap,
@@ -29,7 +29,7 @@ from konverge_operators.database.mariadb.member.status_server import LiveState, 
 
 __all__ = ["Loop"]
 
-_TICK: Final = 1.0
+_INTERVAL: Final = 1.0
 _STEADY: Final = 5.0
 """Seconds between two reads of the record while nothing changes."""
 _PATIENCE: Final = 30.0
@@ -39,8 +39,11 @@ _PATIENCE: Final = 30.0
 class Loop:
     """One member. `run` returns after `stop`."""
 
-    def __init__(self, name: str, api_server: ApiServer, server: Server, script: str) -> None:
+    def __init__(
+        self, name: str, api_server: ApiServer, server: Server, script: str, interval: float = _INTERVAL
+    ) -> None:
         self._name, self._api_server, self._server, self._script = name, api_server, server, script
+        self._interval = interval
         self.state = LiveState()
         self._stopping = threading.Event()
         self._published: tuple[Report, str | None] | None = None
@@ -59,25 +62,27 @@ class Loop:
             while self._server.runs and not self._stopping.is_set():
                 self._guard(self._watch)
                 self._wait()
-            if not self._stopping.is_set():
-                self._server.clear()
         self._guard(self._leave)
         self._server.stop()
 
     def _guard(self, step: Callable[[], None]) -> None:
-        """Run a step; report its failure, after which it is run again."""
+        """Run a step; report its failure, after which it is run again.
+
+        Whatever fails here, the end of this program would be the end of a server that may be healthy.
+        """
         self.state.renew()
         try:
             step()
             self._last_error = ""
-        except (ApiServerError, ServerError) as error:
-            if str(error) != self._last_error:
-                self._log(str(error))
-            self._last_error = str(error)
+        except Exception as error:
+            message = f"{type(error).__name__}: {error}"
+            if message != self._last_error:
+                self._log(message)
+            self._last_error = message
             self._wait()
 
     def _wait(self) -> None:
-        self._stopping.wait(_TICK)
+        self._stopping.wait(self._interval)
 
     def _log(self, message: str) -> None:
         sys.stderr.write(f"member: {message}\n")
@@ -87,6 +92,7 @@ class Loop:
 
     def _start(self) -> None:
         """Wait until it is known how this member starts, and start it."""
+        self._server.clear()
         self._forget()
         position, since = self._server.read_position(), time.monotonic()
         report = Report("waiting", position)
@@ -134,7 +140,7 @@ class Loop:
         """Look at the server, keep the record, the report and the role."""
         try:
             view = self._server.observe()
-        except ServerError:
+        except (ServerError, ValueError):
             self.state.component = self.state.serves = False  # it starts, or it hangs
             return
         self.state.component, self.state.position = view.is_primary, view.position

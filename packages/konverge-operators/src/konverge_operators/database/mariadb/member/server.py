@@ -16,7 +16,13 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from konverge_operators.database.mariadb.member.decisions import EMPTY, Position
-from konverge_operators.database.mariadb.member.positions import mark_safe, parse_recovery, read_state
+from konverge_operators.database.mariadb.member.positions import (
+    NO_UUID,
+    mark_safe,
+    parse_recovery,
+    read_state,
+    write_history,
+)
 
 __all__ = ["Address", "Server", "ServerError", "View"]
 
@@ -94,7 +100,11 @@ class Server:
         Raises: ServerError when it cannot be found out.
         """
         found = read_state(self._address.data)
-        return found if found is not None else self._recover()
+        if found is None:
+            found = self._recover()
+            if found != EMPTY:
+                write_history(self._address.data, found.uuid)
+        return found
 
     def initialize(self, script: str) -> None:
         """Create the data unless it exists: complete, or not at all.
@@ -112,8 +122,9 @@ class Server:
         new.rename(address.data)
 
     def prepare_to_join(self) -> None:
-        """Create the directory that a member without data fetches it into."""
+        """Create the directory that a member without data fetches it into, and a state that says that it has none."""
         self._address.data.mkdir(exist_ok=True)
+        write_history(self._address.data, NO_UUID)
 
     # The process
 
@@ -157,9 +168,9 @@ class Server:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         self._process.wait()
-        self._process = None
         if any(_REVERSAL in line for line in self._last):
             (self._address.root / _DIVERGED).touch()
+        self._process = None
 
     # Statements
 
@@ -256,7 +267,10 @@ class Server:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise ServerError(f"mariadbd --wsrep-recover: {done.stderr[-500:]}")
-        return parse_recovery(done.stderr)
+        found = parse_recovery(done.stderr)
+        if found is None:
+            raise ServerError(f"mariadbd --wsrep-recover has printed no position: {done.stderr[-500:]}")
+        return found
 
     def _copy(self, output: IO[bytes]) -> None:
         """Copy the log of the server to that of the container, and remember its end."""

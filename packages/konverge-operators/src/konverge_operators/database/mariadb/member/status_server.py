@@ -6,6 +6,7 @@ import json
 import threading
 import time
 import urllib.request
+from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
@@ -71,6 +72,6 @@ def query_member(address: str, timeout: float = 2.0) -> Position | None:
     try:
         with urllib.request.urlopen(f"http://{address}:{PORT}/status", timeout=timeout) as response:
             found = json.load(response)
-    except (OSError, ValueError):
+        return Position(str(found["uuid"]), int(found["seqno"])) if found["component"] is True else None
+    except (OSError, HTTPException, ValueError, KeyError, TypeError):
         return None
-    return Position(found["uuid"], found["seqno"]) if found["component"] else None
