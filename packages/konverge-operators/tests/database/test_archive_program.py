@@ -77,6 +77,36 @@ def test_a_damaged_file_is_never_the_end_of_the_log(store: Directory, tmp_path: 
     assert not (tmp_path / "target").exists()
 
 
+def test_a_damaged_compressed_file_is_found_or_has_its_content(store: Directory, tmp_path: Path) -> None:
+    """A few bits of the format mean nothing."""
+    log, target = b"one line of a log that is compressed\n" * 100, tmp_path / "target"
+    put_segment(store, PATH, segment(tmp_path, log))
+    (stored,) = (tmp_path / "backup").rglob("*.gz")
+    content = stored.read_bytes()
+    found = 0
+    for position in range(8 * len(content)):
+        damaged = bytearray(content)
+        damaged[position // 8] ^= 1 << position % 8
+        stored.write_bytes(damaged)
+        try:
+            assert get_segment(store, PATH, SEGMENT, target)
+        except ArchiveError:
+            found += 1
+        else:
+            assert target.read_bytes() == log
+    assert found > 4 * len(content)
+
+
+def test_a_target_that_cannot_be_written_ends_a_recovery(store: Directory, tmp_path: Path) -> None:
+    put_segment(store, PATH, segment(tmp_path, b"log"))
+    environment = {**os.environ, "ARCHIVE_URL": f"file://{tmp_path}/backup", "ARCHIVE_PATH": PATH}
+    program = [sys.executable, "-m", "konverge_operators.database.archive", "wal-get", SEGMENT, "missing/target"]
+    done = subprocess.run(program, cwd=tmp_path, env=environment, capture_output=True, check=False)
+    assert done.returncode == 200, "1 would be the end of the log"
+    assert b"archive: FileNotFoundError: " in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
 def test_a_destination_that_is_not_mounted_is_no_empty_one(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match="not there"):
         get_segment(Directory(tmp_path / "missing"), PATH, SEGMENT, tmp_path / "target")

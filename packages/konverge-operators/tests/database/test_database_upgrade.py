@@ -208,3 +208,17 @@ async def test_a_hibernated_database_is_upgraded_when_it_serves_again(cluster: T
         status = await world.change(hibernate=False)
         assert (status.phase, status.version) == (Phase.READY, "18.6")
         await check(world, "18.6", 2)
+
+
+async def test_old_data_is_deleted_only_when_members_run(cluster: TestCluster) -> None:
+    async with running(cluster) as world:
+        await world.create(replicas=2, version="17")
+        await world.edit(version="18")
+        while (await world.status()).upgrade.stage != "Starting":  # noqa: ASYNC110 - on virtual time
+            await asyncio.sleep(0.2)
+        status = await world.change(hibernate=True)
+        assert (status.phase, status.upgrade.stage) == (Phase.HIBERNATED, "Starting")
+        assert "Upgraded: all members run 18.6" not in await world.events()
+        status = await world.change(hibernate=False)
+        assert (status.phase, status.upgrade) == (Phase.READY, Upgrade())
+        assert "Upgraded: all members run 18.6" in await world.events()

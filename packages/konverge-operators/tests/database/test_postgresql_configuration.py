@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from konverge import ObjectMeta
-from konverge_operators.database.api import Database, DatabaseSpec
+from konverge.objects import from_wire, to_wire
+from konverge_operators.database.api import Database, DatabaseSpec, Scheduling
 from konverge_operators.database.engine import Login
 from konverge_operators.database.names import secrets_of, selector_of
 from konverge_operators.database.postgresql.configuration import (
@@ -20,6 +21,7 @@ from konverge_operators.database.postgresql.configuration import (
 )
 from konverge_operators.database.postgresql.engine import PostgreSQL
 from konverge_operators.database.postgresql.versions import MAJORS, image
+from konverge_operators.database.upgrade_jobs import upgrade_job
 
 
 def new_database(**spec: object) -> Database:
@@ -100,6 +102,37 @@ def test_parameters_of_the_operator_are_denied_with_a_reason() -> None:
     for name in ("fsync", "synchronous_commit", "listen_addresses", "archive_command", "ssl"):
         assert OWNED_PARAMETERS[name]
     assert "work_mem" not in OWNED_PARAMETERS
+
+
+@pytest.mark.parametrize(
+    ("parameters", "violation"),
+    [
+        ({"work_mem": "8MB", "TimeZone": "Europe/Zürich", "auto_explain.log_format": "json"}, ""),
+        ({"FSYNC": "off"}, "parameters.FSYNC: "),
+        ({"Archive_Command": "true"}, "parameters.Archive_Command: "),
+        ({"work_mem\nfsync": "off"}, "no name of a parameter"),
+        ({"": "off"}, "no name of a parameter"),
+        ({"work_mem": "8MB\nfsync = off"}, "one line of printable characters"),
+    ],
+)
+def test_parameters_are_compared_as_the_server_reads_them(parameters: dict[str, str], violation: str) -> None:
+    found = PostgreSQL().find_violation(new_database(parameters=parameters))
+    assert violation in found
+    assert bool(found) == bool(violation)
+
+
+def test_the_configuration_of_an_upgrade_escapes_values() -> None:
+    container = PostgreSQL().render_upgrade(new_database(parameters={"search_path": "it's \\"}), "17", "18.6")
+    (parameters,) = (one["value"] for one in container["env"] if one["name"] == "PARAMETERS")
+    assert "search_path = 'it''s \\\\'\n" in parameters + "\n"
+
+
+def test_jobs_run_where_members_may_run() -> None:
+    scheduling = {"nodeSelector": {"disk": "fast"}, "tolerations": [{"key": "dedicated", "operator": "Exists"}]}
+    job = upgrade_job(new_database(scheduling=from_wire(Scheduling, scheduling)), PostgreSQL(), "17", "18.6")
+    assert job.spec is not None
+    pods = to_wire(job.spec.template)["spec"]
+    assert {name: pods[name] for name in scheduling} == scheduling
 
 
 def test_a_connection_has_the_keys_of_a_service_binding() -> None:

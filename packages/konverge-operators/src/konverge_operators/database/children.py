@@ -11,7 +11,7 @@ from konverge.k8s.core.v1 import ConfigMap, Service, ServiceAccount
 from konverge.k8s.networking.v1 import NetworkPolicy
 from konverge.k8s.policy.v1 import PodDisruptionBudget
 from konverge.k8s.rbac.v1 import Role, RoleBinding
-from konverge.objects import AnyObject, Kind, Unstructured, to_wire
+from konverge.objects import AnyObject, Kind, Unstructured
 from konverge_operators.database.api import Database
 from konverge_operators.database.backups.destinations import Access, access_to, archive_path, location_of, root_of
 from konverge_operators.database.engine import MemberTemplate
@@ -26,6 +26,7 @@ from konverge_operators.database.names import (
     read_write_service,
     selector_of,
 )
+from konverge_operators.database.scheduling import scheduling_of
 from konverge_operators.database.storage import claim_spec
 from konverge_operators.manifests import Json, child, disruption_budget, pod_spec
 
@@ -115,7 +116,7 @@ def _pods(database: Database, template: MemberTemplate, version: str) -> Json:
         "serviceAccountName": database.name,
         "automountServiceAccountToken": bool(template.role_rules),
         "terminationGracePeriodSeconds": template.grace_period,
-        **_scheduling(database),
+        **scheduling_of(database),
     }
     pods = pod_spec(container, selector_of(database), user=template.user, **fields)
     for constraint in pods["topologySpreadConstraints"]:
@@ -142,18 +143,6 @@ def _archive_root(database: Database) -> dict[str, str]:
 
 def _has_archive(database: Database) -> bool:
     return database.spec.backup.enabled and database.spec.backup.wal
-
-
-def _scheduling(database: Database) -> Json:
-    scheduling = database.spec.scheduling
-    found: Json = {}
-    if scheduling.node_selector:
-        found["nodeSelector"] = dict(scheduling.node_selector)
-    if scheduling.tolerations:
-        found["tolerations"] = [to_wire(one) for one in scheduling.tolerations]
-    if scheduling.priority_class_name is not None:
-        found["priorityClassName"] = scheduling.priority_class_name
-    return found
 
 
 def _services(database: Database, template: MemberTemplate, annotations: dict[str, str]) -> list[Service]:

@@ -145,9 +145,10 @@ class Pass:
             return
         await self._apply_stateful_set(step)
         await self._take(step)
-        if step is None and self.database.status.upgrade.stage == "Starting":
+        runs = step is None and not self.database.spec.hibernate
+        if runs and self.database.status.upgrade.stage == "Starting":
             self.database = await delete_old_data(ctx, engine, self.target, self.facts)
-        if step is None and not self.database.spec.hibernate:
+        if runs:
             self.database = await switch_over(self.database, ctx, engine, self.target, self.facts)
         self.database = await reload_certificate(certificate, ctx, engine, self.target, self.facts)
         if self.facts.primary:

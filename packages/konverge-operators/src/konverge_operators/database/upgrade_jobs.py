@@ -13,6 +13,7 @@ from konverge_operators.database.api import Database
 from konverge_operators.database.backups.jobs import backup_selector, is_complete, is_failed
 from konverge_operators.database.engine import Engine
 from konverge_operators.database.names import OPERATOR, RETRY_UPGRADE, claim_name, secrets_of
+from konverge_operators.database.scheduling import scheduling_of
 from konverge_operators.manifests import child, labels, pod_spec, selector
 
 __all__ = ["JobState", "attempt_of", "delete_job", "find_job", "job_name", "upgrade_job", "upgrade_selector"]
@@ -93,7 +94,8 @@ def upgrade_job(database: Database, engine: Engine, major: str, version: str) ->
         "volumeMounts": [{"name": "data", "mountPath": template.data_path}],
     }
     claim = {"name": "data", "persistentVolumeClaim": {"claimName": claim_name(database, 0)}}
-    pods = pod_spec(container, selected, user=template.user, volumes=[claim], restartPolicy="Never")
+    fields = {"volumes": [claim], "restartPolicy": "Never", **scheduling_of(database)}
+    pods = pod_spec(container, selected, user=template.user, **fields)
     common = labels(database.name, _COMPONENT, operator=OPERATOR)
     spec = {"backoffLimit": 0, "template": {"metadata": {"labels": common}, "spec": pods}}
     return child(Job, job_name(database, version.partition(".")[0]), common, spec=spec)

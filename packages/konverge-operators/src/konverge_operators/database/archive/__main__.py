@@ -37,10 +37,11 @@ def main(arguments: Sequence[str]) -> int:
     command, *rest = arguments
     try:
         return _COMMANDS[command](*rest)
-    except ArchiveError as error:
-        sys.stderr.write(f"archive: {error}\n")
+    except Exception as error:  # a full disk, too: an exit code of 1 would look like the end of the log
+        message = str(error) if isinstance(error, ArchiveError) else f"{type(error).__name__}: {error}"
+        sys.stderr.write(f"archive: {message}\n")
         if not command.startswith("wal-"):
-            _report(str(error))
+            _report(message)
         return _NOT_STORED if command == "wal-put" else _FATAL
 
 

@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import os
 import re
+import zlib
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -42,7 +43,7 @@ def get_segment(store: Store, path: str, name: str, target: Path) -> bool:
         return False
     try:
         content = gzip.decompress(store.get(found.key))
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise ArchiveError(f"{name} in the archive is damaged: {error}") from error
     if hashlib.sha256(content).hexdigest() != _digest(found):
         raise ArchiveError(f"{name} in the archive is damaged: its checksum differs")

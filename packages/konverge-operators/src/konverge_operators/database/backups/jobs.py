@@ -27,6 +27,7 @@ from konverge_operators.database.names import (
     selector_of,
     short_name,
 )
+from konverge_operators.database.scheduling import scheduling_of
 from konverge_operators.manifests import Json, child, pod_spec
 
 __all__ = [
@@ -115,7 +116,7 @@ def restore_job(database: Database, engine: Engine, version: str, source: tuple[
     data = {"name": "data", "mountPath": template.data_path}
     container = {**container, "env": [*container.get("env", ()), name], "volumeMounts": [data]}
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": claim_name(database, 0)}}
-    pods = _pods(container, access_to(destination, path), {"volumes": [volume]})
+    pods = _pods(container, access_to(destination, path), {"volumes": [volume], **scheduling_of(database)})
     labels = _labels(database.name, "recovery")
     return child(Job, recovery_job(database), labels, spec=_job_spec(pods, labels))
 
@@ -177,7 +178,7 @@ def _backup_spec(database: Database, engine: Engine, version: str) -> Json:
     name = {"name": "BACKUP_NAME", "valueFrom": {"fieldRef": {"fieldPath": label}}}
     container = {**container, "env": [*container.get("env", ()), name]}
     fields = _beside_the_member(database) if location.destination.claim is not None else {}
-    pods = _pods(container, access_to(location.destination, location.path), fields)
+    pods = _pods(container, access_to(location.destination, location.path), {**fields, **scheduling_of(database)})
     return _job_spec(pods, _labels(database.name, "backup"))
 
 

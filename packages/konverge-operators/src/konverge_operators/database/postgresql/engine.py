@@ -8,6 +8,7 @@ connects over the network.
 from __future__ import annotations
 
 import json
+import re
 import secrets as randomness
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -67,6 +68,9 @@ from konverge_operators.manifests import Json, child
 
 __all__ = ["PostgreSQL"]
 
+_PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
+"""One of the server, or of an extension: with a point."""
+
 
 class PostgreSQL:
     """PostgreSQL with Patroni."""
@@ -82,8 +86,8 @@ class PostgreSQL:
     # Pure
 
     def find_violation(self, database: Database) -> str:
-        denied = sorted(set(database.spec.parameters) & set(OWNED_PARAMETERS))
-        return "; ".join(f"parameters.{name}: {OWNED_PARAMETERS[name]}" for name in denied)
+        found = [_parameter_violation(*one) for one in sorted(database.spec.parameters.items())]
+        return "; ".join(one for one in found if one)
 
     def render(self, database: Database, version: str, secrets: SecretNames) -> MemberTemplate:
         configuration = _configuration(database, version.partition(".")[0])
@@ -249,6 +253,15 @@ async def _run_sql(target: Target, script: str, options: str = "") -> str:
     if not leader:
         raise EngineError(f"{target.name} has no primary to connect to")
     return (await _execute(target, leader, ["sh", "-c", f"{PSQL} {options}"], script.encode())).stdout.decode()
+
+
+def _parameter_violation(name: str, value: str) -> str:
+    """Return why a parameter is refused; names are compared as the server does, without regard to case."""
+    if not _PARAMETER.fullmatch(name):
+        return f"parameters[{name[:80]!r}]: no name of a parameter"
+    if reason := OWNED_PARAMETERS.get(name.lower()):
+        return f"parameters.{name}: {reason}"
+    return "" if value.isprintable() else f"parameters.{name}: the value has to be one line of printable characters"
 
 
 async def _execute(

@@ -27,11 +27,11 @@ run() { # a server for one command: directory of programs, data directory, confi
 # The number of relations and of large objects in each database.
 summary='
 export PGHOST="'$work'" PGUSER=postgres
-psql --no-psqlrc --tuples-only --no-align --dbname=postgres \
-    --command="SELECT datname FROM pg_database WHERE datallowconn ORDER BY datname" |
-while read -r name; do
+names=$(psql --no-psqlrc --tuples-only --no-align --dbname=postgres \
+    --command="SELECT datname FROM pg_database WHERE datallowconn ORDER BY datname")
+printf "%s\n" "$names" | while read -r name; do
     printf "%s " "$name"
-    psql --no-psqlrc --tuples-only --no-align --dbname="$name" --command="
+    PGDATABASE="$name" psql --no-psqlrc --tuples-only --no-align --command="
         SELECT (SELECT count(*) FROM pg_class WHERE oid >= 16384 AND relnamespace >= 2200 AND relkind IN ('"'r','m','i','S','v','p'"')),
                (SELECT count(*) FROM pg_largeobject_metadata)"
 done'
@@ -51,7 +51,7 @@ echo "archive_mode = on" >>"$work/old.conf"
 # As Patroni does, leave out parameters that the new version does not know. Extensions have a point in theirs.
 postgres --describe-config | cut -f1 >"$work/known"
 printf '%s\n' "$PARAMETERS" | while read -r name rest; do
-    case $name in unix_socket_directories) continue ;; esac
+    case $name in unix_socket_directories | ssl | ssl_*) continue ;; esac # the Job has no certificate, and no network
     if grep -qix "$name" "$work/known" || test "$name" != "${name#*.}"; then printf '%s %s\n' "$name" "$rest"; fi
 done >>"$work/new.conf"
 printf '%s\n' "$PARAMETERS" | grep -i '^shared_preload_libraries ' >>"$work/old.conf" || true

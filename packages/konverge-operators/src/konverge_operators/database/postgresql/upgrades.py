@@ -58,4 +58,4 @@ def deletion_script(version: str) -> str:
 
 
 def _quoted(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
