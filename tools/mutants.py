@@ -47,7 +47,7 @@ markers = {markers}
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", help="a part of konverge with unit tests: queue, cache, reconcile, ...")
-    parser.add_argument("--sample", type=int, default=0, metavar="N", help="try N changes drawn at random, not all")
+    parser.add_argument("--sample", type=_count, default=0, metavar="N", help="try N changes drawn at random, not all")
     parser.add_argument("--show", default="", metavar="NAME", help="print a change as a diff")
     options = parser.parse_args()
     if not options.part.isidentifier() or not (PACKAGE / "tests" / "unit" / options.part).is_dir():
@@ -55,9 +55,11 @@ def main() -> int:
         return 2
     directory = BUILD / options.part
     if options.show:
+        if not (directory / "mutants").exists():
+            sys.stderr.write(f"mutants: nothing was tried yet: make mutants PKG={options.part}\n")
+            return 2
         return _mutmut(directory, "show", options.show)
-    if not (directory / "mutants").exists():
-        _copy_sources(directory, options.part)
+    _copy_sources(directory, options.part)
     return _try_changes(directory, options.part, options.sample)
 
 
@@ -74,8 +76,16 @@ def _try_changes(directory: Path, part: str, sample: int) -> int:
     return 0
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of changes")
+    return int(text)
+
+
 def _copy_sources(directory: Path, part: str) -> None:
-    shutil.rmtree(directory, ignore_errors=True)
+    """Copy what may have changed since the last run; mutmut keeps its results, and tries changed functions again."""
+    for name in ("src", "tests", "support"):
+        shutil.rmtree(directory / name, ignore_errors=True)
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(PACKAGE / "src", directory / "src", ignore=ignored)
     shutil.copytree(PACKAGE / "tests", directory / "tests", ignore=ignored)
