@@ -91,6 +91,19 @@ def test_data_that_is_not_complete_has_no_position(tmp_path: Path) -> None:
         ("datadir", "/x"),
         ("innodb_flush_log_at_trx_commit", "0"),
         ("innodb_data_home_dir", "/x"),
+        ("innodb_doublewrit", "0"),
+        ("innodb_d", "0"),
+        ("innodb_data", "/x"),
+        ("wsre", "OFF"),
+        ("innodb", "OFF"),
+        ("lower_case_table_names", "1"),
+        ("Lower-Case-Table-Names", "1"),
+        ("innodb_page_size", "4k"),
+        ("innodb-page-siz", "4k"),
+        ("enforce_storage_engine", "Aria"),
+        ("proxy_protocol_networks", "*"),
+        ("replicate_ignore_db", "app"),
+        ("replicate", "app"),
         ("plugin_load_add", "x"),
         ("init_file", "/x"),
         ("read_only", "OFF"),
@@ -102,6 +115,11 @@ def test_data_that_is_not_complete_has_no_position(tmp_path: Path) -> None:
 def test_a_parameter_that_the_engine_owns_is_refused_in_every_form(name: str, value: str) -> None:
     (message,) = find_denied({name: value, "max_allowed_packet": "64M"})
     assert message.startswith(f"parameters.{name}: ")
+
+
+def test_an_option_whose_name_begins_like_one_that_is_refused_is_accepted() -> None:
+    for name in ("general_log", "slow_query_log", "lc_messages", "innodb_flush_log_at_timeout", "max_connections"):
+        assert not list(find_denied({name: "1"}))
 
 
 def test_other_parameters_are_options_of_the_server() -> None:

@@ -123,7 +123,7 @@ class HealthyServer(Server):
     def clear(self) -> None:
         """Leave it running."""
 
-    def read_position(self) -> Position:
+    def read_position(self, renew: Callable[[], None]) -> Position:
         raise ServerError("it runs")
 
     def observe(self) -> View:
@@ -160,6 +160,10 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
     return Server(Address("db-0", "db", "127.0.0.1", tmp_path, "my.cnf", "provider"), {})
 
 
+def renew() -> None:
+    """Do nothing."""
+
+
 def recovering(root: Path, position: str) -> None:
     program(root / "bin", "mariadbd", f"echo 'WSREP: Recovered position: {position}' >&2")
 
@@ -174,7 +178,7 @@ def test_the_position_of_data_whose_state_is_lost_is_recovered(
     if state is not None:
         (tmp_path / "data/grastate.dat").write_text(state)
     recovering(tmp_path, f"{U}:12")
-    assert server.read_position() == Position(U, 12)
+    assert server.read_position(renew) == Position(U, 12)
     text = (tmp_path / "data/grastate.dat").read_text()
     assert f"\nuuid:    {U}\nseqno:   -1\n" in text
     assert read_state(tmp_path / "data") is None
@@ -184,7 +188,7 @@ def test_data_that_was_initialised_but_never_started_has_no_history(server: Serv
     (tmp_path / "data").mkdir()
     (tmp_path / "data/ibdata1").touch()
     recovering(tmp_path, "00000000-0000-0000-0000-000000000000:-1")
-    assert server.read_position() == EMPTY
+    assert server.read_position(renew) == EMPTY
     assert not (tmp_path / "data/grastate.dat").exists()
 
 
@@ -193,7 +197,7 @@ def test_data_without_a_recovered_position_is_not_empty(server: Server, tmp_path
     (tmp_path / "data/ibdata1").touch()
     program(tmp_path / "bin", "mariadbd", "true")
     with pytest.raises(ServerError, match="no position"):
-        server.read_position()
+        server.read_position(renew)
 
 
 def test_a_member_that_fetches_all_data_has_no_position_until_it_has_it(server: Server, tmp_path: Path) -> None:
@@ -201,7 +205,7 @@ def test_a_member_that_fetches_all_data_has_no_position_until_it_has_it(server: 
     server.prepare_to_join()
     (tmp_path / "data/ibdata1").touch()
     recovering(tmp_path, f"{U}:12")
-    assert server.read_position() == EMPTY
+    assert server.read_position(renew) == EMPTY
 
 
 def test_to_join_does_not_change_the_state_of_data(server: Server, tmp_path: Path) -> None:
@@ -210,3 +214,32 @@ def test_to_join_does_not_change_the_state_of_data(server: Server, tmp_path: Pat
     (tmp_path / "data/grastate.dat").write_text(state)
     server.prepare_to_join()
     assert (tmp_path / "data/grastate.dat").read_text() == state
+
+
+WAITS = "while [ ! -e {go} ]; do /bin/sleep 0.01; done"
+
+
+def test_a_recovery_that_lasts_long_is_alive(server: Server, tmp_path: Path) -> None:
+    """The program ends only when the liveness was renewed while it ran."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/ibdata1").touch()
+    recovered = f"echo 'WSREP: Recovered position: {U}:12' >&2"
+    program(tmp_path / "bin", "mariadbd", f"{WAITS.format(go=tmp_path / 'go')}; {recovered}")
+    assert server.read_position((tmp_path / "go").touch) == Position(U, 12)
+
+
+def test_the_creation_of_data_that_lasts_long_is_alive(server: Server, tmp_path: Path) -> None:
+    """The script reaches the program, which reads it late, complete."""
+    text = "SELECT 1;\n" * 50_000
+    program(tmp_path / "bin", "mariadb-install-db", f"mkdir {tmp_path / 'data.new'}")
+    wait = WAITS.format(go=tmp_path / "go")
+    program(tmp_path / "bin", "mariadbd", f"{wait}; cat > {tmp_path / 'data.new/script'}")
+    server.initialize(text, (tmp_path / "go").touch)
+    assert (tmp_path / "data/script").read_text() == text
+
+
+def test_the_failure_of_a_program_is_reported(server: Server, tmp_path: Path) -> None:
+    program(tmp_path / "bin", "mariadb-install-db", "echo disk full >&2; exit 1")
+    with pytest.raises(ServerError, match="mariadb-install-db: disk full"):
+        server.initialize("", renew)
+    assert not (tmp_path / "data").exists()

@@ -36,15 +36,19 @@ _TLS_SETS: Final = "spec.tls sets it"
 _DENIED: Final[tuple[tuple[str, str], ...]] = (
     ("wsrep.*|server_id|binlog_format|log_bin.*|log_slave_updates|default_storage_engine", _GALERA_DEPENDS),
     ("innodb_autoinc_lock_mode|innodb_force_recovery|read_only|super_read_only|skip_log_bin", _GALERA_DEPENDS),
+    ("replicate_.*|enforce_storage_engine|innodb|lower_case_table_names", _GALERA_DEPENDS),
     ("autocommit|event_scheduler|query_cache_type|tx_read_only|transaction_read_only", _GALERA_DEPENDS),
     ("innodb_flush_log_at_trx_commit|innodb_doublewrite|innodb_flush_method|sync_binlog", _DATA_DEPENDS),
-    ("innodb_data_.*|innodb_log_group_home_dir|innodb_undo_directory|innodb_read_only", _DATA_DEPENDS),
+    ("innodb_data_.*|innodb_log_group_home_dir|innodb_undo_directory|innodb_read_only|innodb_page_size", _DATA_DEPENDS),
     ("datadir|basedir|tmpdir|socket|port|extra_port|bind_address|pid_file|user|chroot|log_error.*", _MEMBER_SETS),
     ("defaults_.*|no_defaults|print_defaults|general_log_file|slow_query_log_file|report_.*", _MEMBER_SETS),
     ("plugin.*|init_.*|bootstrap|secure_file_priv|local_infile|character_sets_dir|lc_messages_dir", _LOADS_CODE),
+    ("proxy_protocol_networks", "clients could pretend to have another address"),
     ("ssl.*|tls.*|require_secure_transport", _TLS_SETS),
     ("skip_.*|disable_.*|enable_.*|loose_.*|maximum_.*", "write the option itself, with its value"),
 )
+_WHOLE: Final = ("general_log", "lc_messages", "slow_query_log")
+"""Options whose names other options begin with."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _VALUE: Final = re.compile(r"[ -~]{0,1000}")
 
@@ -66,8 +70,15 @@ def find_denied(parameters: Mapping[str, str]) -> Iterator[str]:
             yield f"parameters.{name}: write the name with small letters and underscores"
         elif not _VALUE.fullmatch(value):
             yield f"parameters.{name}: the value must be one line of ASCII"
-        elif reason := next((reason for names, reason in _DENIED if re.fullmatch(names, name)), ""):
+        elif reason := next((reason for names, reason in _DENIED if _is_denied(name, names)), ""):
             yield f"parameters.{name}: {reason}"
+
+
+def _is_denied(name: str, names: str) -> bool:
+    """Report whether one of the names is meant: the server accepts a name without its end too."""
+    if re.fullmatch(names, name):
+        return True
+    return name not in _WHOLE and any(one.startswith(name) for one in names.replace(".*", "").split("|"))
 
 
 def options(parameters: Mapping[str, str]) -> str:

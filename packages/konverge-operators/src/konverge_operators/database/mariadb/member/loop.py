@@ -94,7 +94,7 @@ class Loop:
         """Wait until it is known how this member starts, and start it."""
         self._server.clear()
         self._forget()
-        position, since = self._server.read_position(), time.monotonic()
+        position, since = self._server.read_position(self.state.renew), time.monotonic()
         report = Report("waiting", position)
         self._publish(report, None)
         while not self._stopping.is_set():
@@ -115,7 +115,7 @@ class Loop:
     ) -> None:
         self._log(f"{decision} from {position}")
         if isinstance(decision, Bootstrap):
-            self._server.initialize(self._script)
+            self._server.initialize(self._script, self.state.renew)
             self._publish(Report("starting", position), None)
             self._server.start([], position)
             return

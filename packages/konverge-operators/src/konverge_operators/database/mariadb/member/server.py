@@ -9,8 +9,8 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
@@ -45,6 +45,7 @@ SELECT 'member', node_name FROM mysql.wsrep_cluster_members;
 """
 _CLIENTS: Final = "SELECT id FROM information_schema.processlist WHERE user NOT IN ('root', 'system user')"
 _DONOR, _SYNCED = "2", "4"
+_RENEWAL: Final = 1.0
 
 
 class ServerError(Exception):
@@ -94,20 +95,22 @@ class Server:
         """Whether this data was found to have writes that the component does not have."""
         return (self._address.root / _DIVERGED).exists()
 
-    def read_position(self) -> Position:
+    def read_position(self, renew: Callable[[], None]) -> Position:
         """Return the position of the data, while the server does not run.
+
+        `renew` is called every second: the recovery after a crash may last long.
 
         Raises: ServerError when it cannot be found out.
         """
         found = read_state(self._address.data)
         if found is None:
-            found = self._recover()
+            found = self._recover(renew)
             if found != EMPTY:
                 write_history(self._address.data, found.uuid)
         return found
 
-    def initialize(self, script: str) -> None:
-        """Create the data unless it exists: complete, or not at all.
+    def initialize(self, script: str, renew: Callable[[], None]) -> None:
+        """Create the data unless it exists: complete, or not at all. `renew` is called every second.
 
         Raises: ServerError.
         """
@@ -117,8 +120,8 @@ class Server:
         new = address.root / "data.new"
         shutil.rmtree(new, ignore_errors=True)
         options = [f"--defaults-file={address.defaults}", f"--datadir={new}"]
-        _run(["mariadb-install-db", *options, "--auth-root-authentication-method=normal", "--skip-test-db"])
-        _run(["mariadbd", *options, "--wsrep-on=OFF", "--bootstrap"], script)
+        _run(["mariadb-install-db", *options, "--auth-root-authentication-method=normal", "--skip-test-db"], renew)
+        _run(["mariadbd", *options, "--wsrep-on=OFF", "--bootstrap"], renew, script)
         new.rename(address.data)
 
     def prepare_to_join(self) -> None:
@@ -262,14 +265,12 @@ class Server:
             "--wsrep-sst-method=rsync",
         ]
 
-    def _recover(self) -> Position:
+    def _recover(self, renew: Callable[[], None]) -> Position:
         command = ["mariadbd", *self._options(), "--wsrep-recover", "--wsrep-cluster-address=gcomm://"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise ServerError(f"mariadbd --wsrep-recover: {done.stderr[-500:]}")
-        found = parse_recovery(done.stderr)
+        output = _run(command, renew)
+        found = parse_recovery(output)
         if found is None:
-            raise ServerError(f"mariadbd --wsrep-recover has printed no position: {done.stderr[-500:]}")
+            raise ServerError(f"mariadbd --wsrep-recover has printed no position: {output[-500:]}")
         return found
 
     def _copy(self, output: IO[bytes]) -> None:
@@ -281,10 +282,30 @@ class Server:
             sys.stderr.flush()
 
 
-def _run(command: Sequence[str], stdin: str = "") -> None:
-    done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+def _run(command: Sequence[str], renew: Callable[[], None], stdin: str = "") -> str:
+    """Return what a program has written to its standard error; call `renew` every second until it ends."""
+    with _renewing(renew):
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
         raise ServerError(f"{command[0]}: {(done.stderr or done.stdout)[-1000:]}")
+    return done.stderr
+
+
+@contextmanager
+def _renewing(renew: Callable[[], None]) -> Generator[None]:
+    ended = threading.Event()
+
+    def repeat() -> None:
+        while not ended.wait(_RENEWAL):
+            renew()
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _members_of_session(session: int) -> list[int]:
