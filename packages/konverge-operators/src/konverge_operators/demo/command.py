@@ -47,7 +47,8 @@ def demo(name: str, kubeconfig: str | None, context: str | None) -> None:
     WebApp: two replicas of the operator run as processes, and the leader is killed on the way. On an existing cluster
     everything happens in a new namespace. The namespace and the CRD are removed at the end.
 
-    Database: three PostgreSQL servers run as processes of this machine, and their leader is killed (Linux; a minute).
+    Database: three PostgreSQL servers run as processes of this machine, their leader is killed, and a backup is
+    restored (Linux; two minutes).
 
     MyApp: a program with a PostgreSQL and a redis-server, as processes of this machine; its database outlives it.
 
