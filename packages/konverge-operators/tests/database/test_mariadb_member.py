@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import threading
 from collections.abc import Callable, Generator, Iterator
@@ -22,6 +23,8 @@ from konverge_operators.database.mariadb.member.status_server import PORT, query
 
 U = "44572ef4-e1c2-11f1-bbba-9af6430525c8"
 OK = "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n"
+HOST = f"127.{os.getpid() >> 16}.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"
+"""An address of this process alone, and of no process node: the port of a member is always the same."""
 DAMAGED = ["", "BAD\r\n\r\n", OK.format(100) + "{", OK.format(2) + "{}", OK.format(2) + "[]", OK.format(1) + "{"]
 
 
@@ -49,14 +52,14 @@ def _answer(server: socket.socket, answer: bytes) -> None:
 
 @pytest.mark.parametrize("answer", DAMAGED)
 def test_a_member_with_a_damaged_answer_is_not_in_the_component(answer: str) -> None:
-    with answering("127.98.11.7", PORT, answer):
-        assert query_member("127.98.11.7") is None
+    with answering(HOST, PORT, answer):
+        assert query_member(HOST) is None
 
 
 def test_a_member_in_the_component_answers_with_its_position() -> None:
     text = json.dumps({"component": True, "uuid": U, "seqno": 7})
-    with answering("127.98.11.7", PORT, OK.format(len(text)) + text):
-        assert query_member("127.98.11.7") == Position(U, 7)
+    with answering(HOST, PORT, OK.format(len(text)) + text):
+        assert query_member(HOST) == Position(U, 7)
 
 
 @pytest.fixture(scope="module")
