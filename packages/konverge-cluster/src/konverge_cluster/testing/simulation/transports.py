@@ -83,6 +83,10 @@ class Faults:
     def has_stale_lists(self) -> bool:
         return any(one.fault == "stale-list" for one in self.schedule)
 
+    @property
+    def has_stalled_watches(self) -> bool:
+        return any(one.fault == "stall-watches" for one in self.schedule)
+
     async def refresh_lists(self, transport: Transport) -> None:
         """Repeat every list of the operator, for later stale lists."""
         for request, responses in self._lists.values():
