@@ -214,7 +214,7 @@ class Simulation(Generic[E]):
         """Check what has to hold after the last step, remove the user's objects, and check that nothing is left."""
         await self.settle()
         self._faults.healthy = True
-        if self._faults.has_stalled_watches:
+        if self._faults.has_paused_watches:
             await asyncio.sleep(_STALLED)
         audit = self._faults.audit
         writes = len(audit.writes)
@@ -316,7 +316,7 @@ class Simulation(Generic[E]):
         A standby whose watch has stalled may act on an old state when it becomes the leader.
         """
         was_down = self._environment.processes.were_down
-        is_stale = self._faults.has_stalled_watches and self._options.replicas > 1
+        is_stale = self._faults.has_paused_watches and self._options.replicas > 1
         return self._options.counts and not was_down and not is_stale
 
 

@@ -84,7 +84,7 @@ class Faults:
         return any(one.fault == "stale-list" for one in self.schedule)
 
     @property
-    def has_stalled_watches(self) -> bool:
+    def has_paused_watches(self) -> bool:
         return any(one.fault == "stall-watches" for one in self.schedule)
 
     async def refresh_lists(self, transport: Transport) -> None:
