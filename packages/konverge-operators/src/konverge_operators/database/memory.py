@@ -268,7 +268,7 @@ class InMemoryEngine:
         cluster.members = {pod.name: uids.get(claim_name(database, ordinal_of(pod.name)), "") for pod in ready}
         cluster.disks = {uid: disk for uid, disk in cluster.disks.items() if uid in uids.values()}
         cluster.running = list(cluster.members)
-        await self.backups.advance(self._server, database, cluster.commits, has_data=bool(cluster.disks))
+        await self.backups.advance(self._server, database.namespace, self._clusters)
         self.violations += await run_upgrades(self._server, database, cluster, running=bool(pods))
         for pod in ready:
             if violation := start_member(cluster, pod):

@@ -1,21 +1,24 @@
 """The backups of the engine in memory: what the Jobs of the simulation would have done.
 
-A Job takes effect when it is first seen to have succeeded. `violations` says what must never happen: a recovery from
-data that does not exist, or over other data, or twice.
+The Jobs of all databases take effect in the order in which they succeeded, when any database is asked: a backup is
+there before it is restored, also if its own database is not asked in between. `violations` says what must never happen:
+a recovery from data that does not exist, or over other data, or twice.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from konverge import Client
 from konverge.k8s.batch.v1 import Job
-from konverge_operators.database.api import Database
 from konverge_operators.database.backups.jobs import PURPOSE, is_complete
-from konverge_operators.database.names import backup_labels
+from konverge_operators.database.memory_model import Cluster
 from konverge_operators.manifests import Json
 
 __all__ = ["BackupModel", "job_container"]
+
+_INSTANCE = "app.kubernetes.io/instance"
 
 
 @dataclass
@@ -28,28 +31,28 @@ class BackupModel:
     """The number of writes that the first claim of a database got, by the uid of the Database."""
     _seen: set[str] = field(default_factory=set)
 
-    async def advance(self, server: Client, database: Database, commits: int, *, has_data: bool) -> None:
-        """Let the Jobs of a database that have succeeded take effect."""
-        labels = ",".join(f"{name}={value}" for name, value in backup_labels(database.name).items())
-        jobs = await server.list(Job, namespace=database.namespace, labels=labels)
-        for job in sorted(jobs, key=lambda one: one.name):
-            if is_complete(job) and job.uid not in self._seen:
+    async def advance(self, server: Client, namespace: str, clusters: Mapping[str, Cluster]) -> None:
+        """Let the Jobs of a namespace that have succeeded take effect on these databases."""
+        jobs = [one for one in await server.list(Job, namespace=namespace, labels=PURPOSE) if is_complete(one)]
+        for job in sorted(jobs, key=lambda one: (str(one.status.completion_time), one.name)):
+            if job.uid not in self._seen:
                 self._seen.add(job.uid)
-                self._end(database, job, commits, has_data=has_data)
+                labels = job.metadata.labels or {}
+                self._end(job, labels[PURPOSE], clusters.get(f"{namespace}/{labels[_INSTANCE]}", Cluster()))
 
-    def _end(self, database: Database, job: Job, commits: int, *, has_data: bool) -> None:
-        purpose = (job.metadata.labels or {})[PURPOSE]
-        name = f"{database.namespace}/{_backup_name(job)}"
+    def _end(self, job: Job, purpose: str, cluster: Cluster) -> None:
+        name = f"{job.namespace}/{_backup_name(job)}"
         if purpose == "backup":
-            self.stored.setdefault(f"{database.namespace}/{job.name}", commits)
+            self.stored.setdefault(f"{job.namespace}/{job.name}", cluster.commits)
         elif purpose == "deletion":
             self.stored.pop(name, None)
         else:
-            if has_data or database.uid in self.restored:
-                self.violations.append(f"{database.key}: restored over existing data")
+            database = (job.metadata.owner_references or ())[0].uid
+            if cluster.disks or database in self.restored:
+                self.violations.append(f"{job.namespace}/{job.name}: restored over existing data")
             if name not in self.stored:
-                self.violations.append(f"{database.key}: restored from {name}, which does not exist")
-            self.restored[database.uid] = self.stored.get(name, 0)
+                self.violations.append(f"{job.namespace}/{job.name}: restored from {name}, which does not exist")
+            self.restored[database] = self.stored.get(name, 0)
 
 
 def job_container(version: str, behavior: str = "") -> Json:
