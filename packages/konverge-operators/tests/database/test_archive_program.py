@@ -59,6 +59,38 @@ def test_the_log_is_stored_once_and_comes_back_as_it_was(store: Directory, tmp_p
     assert not get_segment(store, PATH, "00000001000000000000000B", target)
 
 
+def numbered(timeline: int, position: int) -> str:
+    return f"{timeline:08X}{0:08X}{position:08X}"
+
+
+@pytest.mark.parametrize(
+    ("stored", "asked", "is_error"),
+    [
+        (["1/1", "1/2", "1/4"], "1/3", True),
+        (["1/1", "1/2", "2/4"], "1/3", True),  # the first primary was lost before it had archived it
+        (["1/1", "1/2", "2/4"], "2/3", True),
+        (["1/1", "1/2"], "1/3", False),
+        (["1/1", "2/2"], "2/3", False),
+        (["1/1", "2/2", "1/4"], "1/3", False),  # the second timeline is replayed from there
+        (["1/1", "2/2", "1/4"], "2/3", False),
+    ],
+)
+def test_a_missing_file_is_the_end_of_the_log_only_if_there_is_no_later_one(
+    store: Directory, tmp_path: Path, stored: list[str], asked: str, is_error: bool
+) -> None:
+    for one in stored:
+        put_segment(store, PATH, segment(tmp_path, one.encode(), numbered(*map(int, one.split("/")))))
+    put_segment(store, PATH, segment(tmp_path, b"", "00000002.history"))
+    put_segment(store, PATH, segment(tmp_path, b"", f"{numbered(2, 9)}.partial"))
+    name = numbered(*map(int, asked.split("/")))
+    if is_error:
+        with pytest.raises(ArchiveError, match=rf"{name} is missing .* or to a time before 20"):
+            get_segment(store, PATH, name, tmp_path / "target")
+    else:
+        assert not get_segment(store, PATH, name, tmp_path / "target")
+    assert not get_segment(store, PATH, "00000003.history", tmp_path / "target")
+
+
 def test_another_content_under_the_name_of_a_stored_file_is_refused(store: Directory, tmp_path: Path) -> None:
     put_segment(store, PATH, segment(tmp_path, b"one"))
     with pytest.raises(ArchiveError, match="with another content"):

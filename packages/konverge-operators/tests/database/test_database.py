@@ -244,6 +244,7 @@ async def test_suspend_changes_nothing(cluster: TestCluster) -> None:
     ("spec", "message"),
     [
         ({"version": "99"}, "version 99 is not known: use one of 18, 17, 13, with or without a minor"),
+        ({"version": "18.6.1"}, "version 18.6.1 does not exist: 18 has minors with one number, such as 18.6"),
         ({"parameters": {"port": "1"}}, "parameters.port: the operator sets it"),
     ],
 )

@@ -130,6 +130,22 @@ async def test_deletion_keeps_the_data_and_another_database_finds_it(cluster: Te
         assert sum(world.engine.initializations.values()) == 1
 
 
+async def test_retained_data_of_another_engine_is_not_touched(cluster: TestCluster) -> None:
+    async with running(cluster) as world:
+        await world.create()
+        await world.client.delete(Database, NAME, namespace="default")
+        await world.settle()
+        secret = await world.client.get(Secret, f"{NAME}-app", namespace="default")
+        secret.data["type"] = b"mysql"
+        secret = await world.client.update(secret)
+        await world.create()
+        status = await world.status()
+        message = f"the Secret {NAME}-app is that of data of mysql: use another name, or delete it with its claims"
+        assert (status.primary, status.message) == ("", message)
+        assert not len(await world.client.list(StatefulSet, namespace="default"))
+        assert await world.client.get(Secret, secret.name, namespace="default") == secret
+
+
 async def test_deletion_by_policy_deletes_everything(cluster: TestCluster) -> None:
     async with running(cluster) as world:
         await world.create(replicas=2, deletionPolicy="Delete")

@@ -121,6 +121,20 @@ def test_parameters_are_compared_as_the_server_reads_them(parameters: dict[str, 
     assert bool(found) == bool(violation)
 
 
+@pytest.mark.parametrize(
+    ("spec", "violation"),
+    [
+        ({"owner": "postgres"}, "owner: postgres is a role of the engine"),
+        ({"owner": "rewind"}, "owner: rewind is a role of the engine"),
+        ({"owner": "pg_monitor"}, "owner: pg_monitor is a role of the engine"),
+        ({"database": "template1"}, "database: template1 belongs to the engine"),
+        ({"owner": "shop", "database": "shop"}, ""),
+    ],
+)
+def test_names_of_the_engine_are_refused(spec: dict[str, str], violation: str) -> None:
+    assert PostgreSQL().find_violation(new_database(**spec)) == violation
+
+
 def test_the_configuration_of_an_upgrade_escapes_values() -> None:
     container = PostgreSQL().render_upgrade(new_database(parameters={"search_path": "it's \\"}), "17", "18.6")
     (parameters,) = (one["value"] for one in container["env"] if one["name"] == "PARAMETERS")

@@ -12,6 +12,7 @@ Rules that hold here:
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 
 from konverge import Context, NotFound
 from konverge.k8s.apps.v1 import StatefulSet
@@ -21,7 +22,7 @@ from konverge_operators.database.engine import Engine, Login
 from konverge_operators.database.names import labels_of, read_write_service, secrets_of, selector_of
 from konverge_operators.manifests import child
 
-__all__ = ["create_credentials", "find_secret", "missing_secrets", "new_password"]
+__all__ = ["create_credentials", "find_secret", "find_secrets", "foreign_secret", "new_password"]
 
 
 def new_password() -> str:
@@ -43,11 +44,22 @@ async def create_credentials(database: Database, ctx: Context, engine: Engine) -
     return await ctx.update_status(database)
 
 
-async def missing_secrets(database: Database, ctx: Context) -> list[str]:
-    """Return the Secrets that do not exist."""
+async def find_secrets(database: Database, ctx: Context) -> dict[str, Secret | None]:
+    """Return the Secrets by name, None for one that does not exist."""
     names = secrets_of(database)
     wanted = (names.superuser, names.replication, names.application)
-    return [name for name in wanted if await find_secret(database, ctx, name) is None]
+    return {name: await find_secret(database, ctx, name) for name in wanted}
+
+
+def foreign_secret(database: Database, engine: Engine, found: Mapping[str, Secret | None]) -> str:
+    """Return why the Secrets cannot be those of this database, or "": data of another engine may have been retained."""
+    name = secrets_of(database).application
+    secret = found[name]
+    kind = (secret.data or {}).get("type", b"").decode(errors="replace") if secret is not None else ""
+    own = engine.connection(database, read_write_service(database), Login("", ""))["type"]
+    if kind in ("", own):
+        return ""
+    return f"the Secret {name} is that of data of {kind}: use another name, or delete it with its claims"
 
 
 async def find_secret(database: Database, ctx: Context, name: str) -> Secret | None:

@@ -28,7 +28,7 @@ from konverge_operators.database.children import (
     revision_of,
     stateful_set,
 )
-from konverge_operators.database.credentials import create_credentials, missing_secrets
+from konverge_operators.database.credentials import create_credentials, find_secrets, foreign_secret
 from konverge_operators.database.engine import Engine, EngineError, ObservedMembers, Target
 from konverge_operators.database.facts import Facts
 from konverge_operators.database.names import ordinal_of, secrets_of, selector_of
@@ -82,12 +82,14 @@ class Pass:
         """Read the children and the members."""
         database, ctx = self.database, self._ctx
         labels = ",".join(f"{name}={value}" for name, value in selector_of(database).items())
-        missing = tuple(await missing_secrets(database, ctx))
+        secrets = await find_secrets(database, ctx)
+        missing = tuple(name for name, one in secrets.items() if one is None)
         if not missing:
             database.status.credentials_created = True  # also those of an earlier Database with the same data
         pods = sorted(await ctx.list(Pod, labels=labels), key=lambda one: ordinal_of(one.name))
         claims = sorted(await ctx.list(PersistentVolumeClaim, labels=labels), key=lambda one: ordinal_of(one.name))
-        self.facts = replace(self.facts, database=database, pods=tuple(pods))
+        violation = self.facts.violation or foreign_secret(database, self._engine, secrets)
+        self.facts = replace(self.facts, database=database, pods=tuple(pods), violation=violation)
         await self._observe_members()
         await self._observe_version()
         self.facts = replace(

@@ -43,6 +43,9 @@ def find_violation(database: Database, engine: Engine, data: str = "") -> str:
     if major is None:
         known = ", ".join(one.name for one in engine.majors)
         return f"version {spec.version} is not known: use one of {known}, with or without a minor"
+    minor = spec.version.removeprefix(major.name).removeprefix(".")
+    if minor and not minor.isdigit():
+        return f"version {spec.version} does not exist: {major.name} has minors with one number, such as {major.newest}"
     if data not in ("", major.name, *major.upgrades_from):
         return f"data of version {data} cannot become {spec.version}"
     return engine.find_violation(database)

@@ -2,7 +2,8 @@
 
 1. What is stored is never replaced. The same file again is success, another content under its name an error: two
    servers write to one archive.
-2. A damaged file ends a recovery. It never looks like the end of the archive.
+2. A damaged file ends a recovery, and so does one that is missing while later ones are there. Neither looks like the
+   end of the archive.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ def put_segment(store: Store, path: str, file: Path) -> None:
 
 
 def get_segment(store: Store, path: str, name: str, target: Path) -> bool:
-    """Write a file of the log to a path; report whether the archive has it."""
+    """Write a file of the log to a path; report whether the archive has it: if not, it ends before."""
     found = find_segment(store, path, name)
     if found is None:
+        _require_end(store, path, name)
         return False
     try:
         content = gzip.decompress(store.get(found.key))
@@ -82,6 +84,25 @@ def delete_older_segments(store: Store, path: str, first: str) -> int:
             store.delete(one.key)
             deleted += 1
     return deleted
+
+
+def _require_end(store: Store, path: str, name: str) -> None:
+    """Raise unless the archive ends before a file. PostgreSQL never asks for one from before the start of a timeline.
+
+    Files of an older timeline after the start of a newer one are not replayed: what is missing there does not matter.
+    """
+    if not _SEGMENT.fullmatch(name):
+        return
+    times = {one.key.rpartition("/")[2].partition("-")[0]: one.modified for one in store.list(f"{path}/wal/")}
+    segments = [one for one in times if _SEGMENT.fullmatch(one) and one[:8] >= name[:8]]
+    later = sorted(one for one in segments if one[_POSITION] > name[_POSITION])
+    is_abandoned = any(one[:8] > name[:8] and one[_POSITION] <= name[_POSITION] for one in segments)
+    if later and not is_abandoned:
+        before = max(
+            (times[one] for one in times if _SEGMENT.fullmatch(one) and one[_POSITION] < name[_POSITION]), default=None
+        )
+        hint = f": restore a backup from after it, or to a time before {before.isoformat()}" if before else ""
+        raise ArchiveError(f"{name} is missing in the archive, but {later[0]} is there{hint}")
 
 
 def _key(path: str, name: str) -> str:

@@ -44,6 +44,7 @@ from konverge_operators.database.postgresql.configuration import (
     DIRECTORY,
     OWNED_PARAMETERS,
     REPLICATION,
+    REWIND,
     ROLE_LABEL,
     ROLES_FILE,
     SUPERUSER,
@@ -86,7 +87,12 @@ class PostgreSQL:
     # Pure
 
     def find_violation(self, database: Database) -> str:
-        found = [_parameter_violation(*one) for one in sorted(database.spec.parameters.items())]
+        spec = database.spec
+        found = [_parameter_violation(*one) for one in sorted(spec.parameters.items())]
+        if spec.owner in (SUPERUSER, REPLICATION, REWIND) or spec.owner.startswith("pg_"):
+            found.append(f"owner: {spec.owner} is a role of the engine")
+        if spec.database in ("postgres", "template0", "template1"):
+            found.append(f"database: {spec.database} belongs to the engine")
         return "; ".join(one for one in found if one)
 
     def render(self, database: Database, version: str, secrets: SecretNames) -> MemberTemplate:
