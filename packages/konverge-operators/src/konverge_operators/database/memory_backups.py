@@ -47,7 +47,7 @@ class BackupModel:
         elif purpose == "deletion":
             self.stored.pop(name, None)
         else:
-            database = (job.metadata.owner_references or ())[0].uid
+            database = next(one.uid for one in job.metadata.owner_references or ())
             if cluster.disks or database in self.restored:
                 self.violations.append(f"{job.namespace}/{job.name}: restored over existing data")
             if name not in self.stored:
