@@ -19,7 +19,12 @@ NAME, NAMESPACE = "my-ecommerce-app", "production"
 
 def sample(namespace: str = NAMESPACE, **spec: Any) -> EcommerceApp:
     """Return the application of the sample, with some fields of its spec changed."""
-    document = yaml.safe_load((SAMPLES / "ecommerce-app.yaml").read_text())
+    return read_sample("ecommerce-app.yaml", namespace, **spec)
+
+
+def read_sample(file: str, namespace: str = NAMESPACE, **spec: Any) -> EcommerceApp:
+    """Return the application of a file of samples, with some fields of its spec changed."""
+    document = yaml.safe_load((SAMPLES / file).read_text())
     document["metadata"]["namespace"] = namespace
     _merge(document["spec"], spec)
     return from_wire(EcommerceApp, document)

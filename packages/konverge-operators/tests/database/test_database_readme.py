@@ -31,8 +31,9 @@ def test_the_samples_are_valid(sample: str) -> None:
     assert not validate(from_wire(Database, document))
 
 
-def test_the_database_of_an_application_can_be_a_mariadb() -> None:
-    sample = yaml.safe_load((FOLDER.parent / "myapp" / "samples" / "mariadb.yaml").read_text())
+@pytest.mark.parametrize("file", ["mariadb.yaml", "process_nodes/mariadb.yaml"])
+def test_the_database_of_an_application_can_be_a_mariadb(file: str) -> None:
+    sample = yaml.safe_load((FOLDER.parent / "myapp" / "samples" / file).read_text())
     assert not validate(from_wire(MyApp, sample))
     document = {"metadata": {"name": "shop-database"}, "spec": sample["spec"]["database"]["spec"]}
     found = from_wire(Database, {"apiVersion": "example.com/v1", "kind": "Database", **document})

@@ -9,13 +9,15 @@ import pytest
 from konverge import Client
 from konverge.errors import Invalid
 from konverge.k8s.apps.v1 import Deployment, StatefulSet
-from konverge.k8s.core.v1 import Secret
+from konverge.k8s.batch.v1 import CronJob
+from konverge.k8s.core.v1 import Secret, Service
+from konverge.objects import Unstructured, to_wire
 from konverge.schema import crd_for
 from konverge_cluster.testing import TestCluster
 from konverge_operators.database.api import Database
 from konverge_operators.ecommerce.api import EcommerceApp, Phase
 from konverge_operators.ecommerce.operator import new_operator
-from shop_apps import NAME, NAMESPACE, prepare, sample
+from shop_apps import NAME, NAMESPACE, prepare, read_sample, sample
 
 pytestmark = pytest.mark.plain_loop  # asyncio's debug mode takes two thirds of the time
 
@@ -92,6 +94,83 @@ async def test_a_stateful_set_is_kept_when_that_operator_is_installed_later(clus
         assert await backend_secret(client) == DATABASE
         assert await client.get(Secret, DATABASE, namespace=NAMESPACE)
         assert (await app_of(client)).status.phase is Phase.RUNNING
+
+
+async def test_a_mariadb_of_that_operator_is_requested(cluster: TestCluster) -> None:
+    client = await cluster.install(crd_for(Database))
+    await prepare(client)
+    async with cluster.operator(new_operator()):
+        app = read_sample("mariadb.yaml")
+        await client.create(app)
+        await cluster.settle()
+        database = await client.get(Database, "shop-database", namespace=NAMESPACE)
+        assert (database.spec.engine, database.spec.version) == ("mariadb", "10.11")
+        assert (database.spec.storage_size, database.spec.replicas) == ("20Gi", 1)
+
+
+async def test_a_plain_mariadb_has_its_port_its_probes_and_its_dump(cluster: TestCluster) -> None:
+    client = cluster.client()
+    await prepare(client)
+    async with cluster.operator(new_operator()):
+        await client.create(read_sample("mariadb.yaml", database={"backup": {"enabled": True}}))
+        await cluster.settle()
+        secret = await client.get(Secret, "shop-database", namespace=NAMESPACE)
+        values = {key: value.decode() for key, value in secret.data.items()}
+        assert (values["type"], values["port"]) == ("mysql", "3306")
+        assert values["uri"] == f"mysql://shop:{values['password']}@shop-database:3306/shop"
+        stored = await client.get(StatefulSet, "shop-database", namespace=NAMESPACE)
+        assert stored.spec.template.spec is not None
+        (server,) = stored.spec.template.spec.containers
+        assert server.image == "mariadb:10.11"
+        assert [one.container_port for one in server.ports or []] == [3306]
+        assert "mariadb-admin" in to_wire(server)["readinessProbe"]["exec"]["command"][-1]
+        assert {one.name for one in server.env or []} >= {"MARIADB_USER", "MARIADB_PASSWORD", "MARIADB_DATABASE"}
+        assert {one.mount_path for one in server.volume_mounts or []} == {"/var/lib/mysql", "/run/mysqld", "/tmp"}
+        service = await client.get(Service, "shop-database", namespace=NAMESPACE)
+        assert [one.port for one in service.spec.ports or []] == [3306]
+        job = await client.get(CronJob, "shop-database-backup", namespace=NAMESPACE)
+        template = job.spec.job_template.spec.template.spec
+        assert template is not None
+        (dump,) = template.containers
+        assert dump.image == "mariadb:10.11"
+        assert "mariadb-dump" in (dump.command or [""])[-1]
+        assert "DATABASE_PASSWORD" in {one.name for one in dump.env or []}
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "is_valid"),
+    [
+        ("postgresql", "18", True),
+        ("postgresql", "18.6", True),
+        ("postgresql", "18.6.1", False),
+        ("mariadb", "10.11", True),
+        ("mariadb", "10.11.19", True),
+        ("mariadb", "18", False),
+        ("mariadb", "10.11-jammy", False),
+        ("mysql", "8.4", False),
+    ],
+)
+async def test_a_version_is_one_of_the_engine(
+    cluster: TestCluster, engine: str, version: str, *, is_valid: bool
+) -> None:
+    client = await cluster.install(crd_for(EcommerceApp))
+    await prepare(client, configured=False)
+    document = {**to_wire(sample()), "apiVersion": "ecommerce.io/v1", "kind": "EcommerceApp"}
+    document["spec"]["database"] |= {"engine": engine, "version": version}
+    if is_valid:
+        await client.create(Unstructured(document))
+    else:
+        with pytest.raises(Invalid, match=r"version|engine"):
+            await client.create(Unstructured(document))
+
+
+async def test_the_engine_of_an_application_stays(cluster: TestCluster) -> None:
+    client = await cluster.install(crd_for(EcommerceApp))
+    await prepare(client, configured=False)
+    await client.create(sample())
+    change = {"spec": {"database": {"engine": "mariadb", "version": "10.11"}}}
+    with pytest.raises(Invalid, match="engine"):
+        await client.patch(EcommerceApp, NAME, change, namespace=NAMESPACE)
 
 
 @pytest.mark.parametrize(("name", "message"), [("a" * 37, "too long"), ("a.b", "no dots"), ("3d", "a letter first")])

@@ -69,11 +69,20 @@ class Backup(Spec):
     schedule: str = "0 2 * * *"
 
 
-class DatabaseOptions(Spec):
+class DatabaseOptions(
+    Spec,
+    rules=(
+        Rule(
+            "self.version.split('.').size() in (self.engine == 'mariadb' ? [2, 3] : [1, 2])",
+            message="write a version of the engine: 18 or 18.6 for postgresql, 10.11 or 10.11.19 for mariadb",
+            field_path=".version",
+        ),
+    ),
+):
     """The database of the application."""
 
-    engine: Annotated[Literal["postgresql"], IMMUTABLE] = "postgresql"
-    version: Annotated[str, Meta(pattern=r"^[0-9]+(\.[0-9]+)?$")] = "18"
+    engine: Annotated[Literal["postgresql", "mariadb"], IMMUTABLE] = "postgresql"
+    version: Annotated[str, Meta(pattern=r"^[0-9]+(\.[0-9]+){0,2}$", max_length=14)] = "18"
     storage: QuantityText = "10Gi"
     backup: Backup = field(default_factory=Backup)
 

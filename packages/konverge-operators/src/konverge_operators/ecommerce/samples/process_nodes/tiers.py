@@ -1,4 +1,4 @@
-"""The two tiers of a small shop, for process nodes. It needs the standard library and psql.
+"""The two tiers of a small shop, for process nodes. It needs the standard library, and psql or mariadb.
 
 tiers.py backend     answers each request with the number of a new order in the database
 tiers.py frontend    answers each request with what the backend answers
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.error import URLError
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from urllib.request import urlopen
 
 
@@ -26,19 +26,37 @@ def address_of(url: str) -> str:
     return os.environ.get(f"{host.upper().replace('-', '_')}_SERVICE_HOST", host)
 
 
+def is_mariadb() -> bool:
+    return urlsplit(os.environ["DATABASE_URL"]).scheme == "mysql"
+
+
 def query_database(statement: str) -> str:
     """Run a statement in the database of DATABASE_URL, and return its result."""
     url = os.environ["DATABASE_URL"]
-    command = ["psql", url, "--no-psqlrc", "-qtA", "-v", "ON_ERROR_STOP=1", "-c", statement]
-    environment = {**os.environ, "PGHOSTADDR": address_of(url)}
+    if is_mariadb():
+        command, variables = mariadb_client(url)
+        command = [*command, f"--execute={statement}"]
+    else:
+        command = ["psql", url, "--no-psqlrc", "-qtA", "-v", "ON_ERROR_STOP=1", "-c", statement]
+        variables = {"PGHOSTADDR": address_of(url)}
+    environment = {**os.environ, **variables}
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
     if result.returncode:
         raise OSError(result.stderr.strip())
     return result.stdout.strip()
 
 
+def mariadb_client(url: str) -> tuple[list[str], dict[str, str]]:
+    """Return the command and the variables of a client of a URL."""
+    parts = urlsplit(url)
+    options = [f"--host={address_of(url)}", f"--port={parts.port}", f"--user={unquote(parts.username or '')}"]
+    command = ["mariadb", "--no-defaults", "--batch", "--skip-column-names", *options, unquote(parts.path[1:])]
+    return command, {"MYSQL_PWD": unquote(parts.password or "")}
+
+
 def backend() -> str:
-    number = query_database("INSERT INTO orders DEFAULT VALUES RETURNING number")
+    row = "() VALUES ()" if is_mariadb() else "DEFAULT VALUES"
+    number = query_database(f"INSERT INTO orders {row} RETURNING number")
     return f"order {number}, accepted by {os.environ['POD_NAME']}"
 
 
@@ -80,7 +98,8 @@ def serve(answer: Callable[[], str]) -> None:
 
 def main(role: str) -> None:
     if role == "migrate":
-        query_database("CREATE TABLE IF NOT EXISTS orders (number bigint GENERATED ALWAYS AS IDENTITY)")
+        number = "AUTO_INCREMENT PRIMARY KEY" if is_mariadb() else "GENERATED ALWAYS AS IDENTITY"
+        query_database(f"CREATE TABLE IF NOT EXISTS orders (number bigint {number})")
     else:
         serve({"backend": backend, "frontend": frontend}[role])
 

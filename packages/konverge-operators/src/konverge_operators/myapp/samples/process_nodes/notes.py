@@ -1,4 +1,4 @@
-"""A small application for process nodes: notes in a database, with a cache before it. It needs psql.
+"""A small application for process nodes: notes in a database, with a cache before it. It needs psql or mariadb.
 
 PUT /name     stores the body as a note in the database, and removes it from the cache
 GET /name     answers with the note, and with where it was found: in the cache or in the database
@@ -13,11 +13,11 @@ import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
-TABLE = "CREATE TABLE IF NOT EXISTS notes (name text PRIMARY KEY, content text NOT NULL);"
-STORE = "INSERT INTO notes VALUES (:'name', :'content') ON CONFLICT (name) DO UPDATE SET content = :'content';"
-READ = "SELECT content FROM notes WHERE name = :'name';"
+TABLE = "CREATE TABLE IF NOT EXISTS notes (name varchar(200) PRIMARY KEY, content text NOT NULL);"
+STORE = "DELETE FROM notes WHERE name = {name}; INSERT INTO notes VALUES ({name}, {content});"
+READ = "SELECT content FROM notes WHERE name = {name};"
 
 
 def address_of(url: str) -> str:
@@ -27,13 +27,14 @@ def address_of(url: str) -> str:
 
 
 def query(statement: str, **values: str) -> str:
-    """Run a statement in the database, and return its result; `values` are those of :'name'."""
+    """Run statements in the database in one transaction, and return the result; `values` are those of {name}."""
     url = os.environ["DATABASE_URL"]
-    variables = [word for name, value in values.items() for word in ("-v", f"{name}={value}")]
+    client = mariadb_client if urlsplit(url).scheme == "mysql" else postgresql_client
+    command, variables, literals = client(url, values)
     result = subprocess.run(
-        ["psql", url, "--no-psqlrc", "-qtA", "-v", "ON_ERROR_STOP=1", *variables],
-        env={**os.environ, "PGHOSTADDR": address_of(url)},
-        input=statement,
+        command,
+        env={**os.environ, **variables},
+        input=f"{TABLE} BEGIN; {statement.format(**literals)} COMMIT;",
         capture_output=True,
         text=True,
         timeout=30,
@@ -42,6 +43,22 @@ def query(statement: str, **values: str) -> str:
     if result.returncode:
         raise OSError(result.stderr.strip())
     return result.stdout.strip()
+
+
+def postgresql_client(url: str, values: dict[str, str]) -> tuple[list[str], dict[str, str], dict[str, str]]:
+    """Return the command of a client, its variables, and values as it quotes them."""
+    words = [word for name, value in values.items() for word in ("-v", f"{name}={value}")]
+    command = ["psql", url, "--no-psqlrc", "-qtA", "-v", "ON_ERROR_STOP=1", *words]
+    return command, {"PGHOSTADDR": address_of(url)}, {name: f":'{name}'" for name in values}
+
+
+def mariadb_client(url: str, values: dict[str, str]) -> tuple[list[str], dict[str, str], dict[str, str]]:
+    """Return the same for MariaDB."""
+    parts = urlsplit(url)
+    options = [f"--host={address_of(url)}", f"--port={parts.port}", f"--user={unquote(parts.username or '')}"]
+    command = ["mariadb", "--no-defaults", "--batch", "--raw", "--skip-column-names", *options, unquote(parts.path[1:])]
+    literals = {name: f"CONVERT(X'{value.encode().hex()}' USING utf8mb4)" for name, value in values.items()}
+    return command, {"MYSQL_PWD": unquote(parts.password or "")}, literals
 
 
 def call_cache(*words: str) -> str | None:
@@ -68,7 +85,7 @@ def find(name: str) -> tuple[int, str]:
     cached = call_cache("GET", name)
     if cached is not None:
         return 200, f"{cached} (cache)"
-    content = query(TABLE + READ, name=name)
+    content = query(READ, name=name)
     if not content:
         return 404, "no such note"
     call_cache("SET", name, content)
@@ -76,7 +93,7 @@ def find(name: str) -> tuple[int, str]:
 
 
 def store(name: str, content: str) -> tuple[int, str]:
-    query(TABLE + STORE, name=name, content=content)
+    query(STORE, name=name, content=content)
     call_cache("DEL", name)
     return 200, "stored"
 
