@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import sys
 import tracemalloc
 import weakref
-from collections import Counter
 from dataclasses import dataclass
-from types import FrameType
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from call_counts import count_calls
 from konverge.objects import Key
 from konverge.reconcile.journal import Journal, render
 
@@ -344,14 +342,5 @@ async def test_a_run_costs_few_calls() -> None:
         run.record_write("apply", "Service", key, "2")
         run.finish(result="done")
 
-    def count(_frame: FrameType, event: str, _argument: object) -> None:
-        calls.update([event])
-
     run_once()
-    calls: Counter[str] = Counter()
-    sys.setprofile(count)
-    try:
-        run_once()
-    finally:
-        sys.setprofile(None)
-    assert calls["call"] <= 40
+    assert count_calls(run_once) <= 40
