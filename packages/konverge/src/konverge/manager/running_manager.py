@@ -20,9 +20,8 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -40,9 +39,11 @@ from konverge.manager.lease_thread import LeaseThread
 from konverge.manager.monitoring import Monitoring
 from konverge.manager.options import ManagerOptions
 from konverge.manager.preflight import log_failure, warn_missing_permissions
-from konverge.manager.runnables import InterruptedWrites, Runnable, RunnableContext
+from konverge.manager.runnable_tasks import RunnableTasks
+from konverge.manager.runnables import Runnable, RunnableContext
 from konverge.manager.stages import Stage
 from konverge.manager.webhook_serving import WebhookStages
+from konverge.manager.workers import Workers
 from konverge.objects import Key
 from konverge.reconcile import (
     EventRecorder,
@@ -53,8 +54,6 @@ from konverge.reconcile import (
 from konverge.reconcile.context import record_in_cache
 
 __all__ = ["RunningManager"]
-
-_log = logging.getLogger("konverge.manager")
 
 _RECORDER_GRACE = 2.0
 
@@ -89,12 +88,9 @@ class RunningManager:
         self._thread: LeaseThread | None = None
         supplied = options.client
         self._leases_in_thread = not isinstance(supplied, Client) or supplied.with_new_transport() is not None
-        self._workers: asyncio.Task[None] | None = None
-        self._drained = True
         self._last_applied = LastApplied()
         self._shared: tuple[object, ...] = ()
-        self._leader_runnables: list[asyncio.Task[None]] = []
-        self._interrupted_writes = InterruptedWrites()
+        self._runnables = RunnableTasks(options.runnables)
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the stages, in order."""
@@ -236,6 +232,7 @@ class RunningManager:
         cache = Cache(self._client.collection, server=self._client, options=options, by_kind=self.options.by_kind)
         self.cache = cache
         self.controllers = tuple(self._register(controller, cache) for controller in self._declared)
+        self._workers = Workers(self.controllers, self.leader_elections)
         async with cache:
             yield
 
@@ -251,27 +248,22 @@ class RunningManager:
                 yield
             finally:
                 # Release only when nothing writes any more: a cancelled write may still be in flight.
-                self.leader_elections.stop(release=self._drained)
+                self.leader_elections.stop(release=self._workers.drained and self._runnables.drained)
                 if any(self.leader_elections):
                     await asyncio.wait([competing], timeout=self.leader_elections.release_timeout)
 
     @asynccontextmanager
     async def _run_workers(self) -> AsyncGenerator[None]:
-        async with background(self._work_when_leading()) as (self._workers,):
-            try:
-                yield
-            finally:
-                await self._stop_workers(self.options.grace)
+        async with self._workers.run(grace=self.options.grace):
+            yield
 
     @asynccontextmanager
     async def _run_runnables(self) -> AsyncGenerator[None]:
-        runnables = self.options.runnables
-        async with background(*(self._run(one) for one in runnables)) as tasks:
-            self._leader_runnables = [task for one, task in zip(runnables, tasks, strict=True) if one.leader_only]
-            try:
-                yield
-            finally:
-                await self._cancel_runnables(tasks, self.options.grace)
+        running = self._runnables.run(
+            self._client, self._own_election(), self._runnable_context, grace=self.options.grace
+        )
+        async with running:
+            yield
 
     # Helpers of the stages
 
@@ -319,62 +311,21 @@ class RunningManager:
         informers = self.cache.stats().informers
         return all(not each.not_synced_reason or isinstance(each.reflector.error, NotFound) for each in informers)
 
-    async def _work_when_leading(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            for running in self.controllers:
-                group.create_task(self._work(running), name=running.controller.name)
-
-    async def _work(self, running: RunningController[Any]) -> None:
-        election = self.leader_elections.of(running.controller.name)
-        if election is not None:
-            await election.leading.wait()
-        await running.run_workers()
-
-    async def _run(self, runnable: Runnable) -> None:
+    async def _runnable_context(self, runnable: Runnable, client: Client) -> RunnableContext:
+        """Return the context of a runnable, once the caches have synced."""
         assert self.cache is not None
-        client, election = self._client, self._own_election()
-        if runnable.leader_only and election is not None:
-            await election.leading.wait()
-            client = client.with_write_guard(election.fence).with_observers(self._interrupted_writes)
         await self._wait_for_caches()
         client = client.with_write_listener(partial(record_in_cache, self.cache))
         channels = {channel.name: channel for one in self._declared for channel in one.channels}
-        context = RunnableContext(runnable.name, client, self.cache, channels=channels, shared=self._shared)
-        try:
-            await runnable.function(context)
-        except Exception as error:
-            error.add_note(f"raised by the runnable {runnable.name}")
-            raise
-
-    async def _cancel_runnables(self, tasks: Sequence[asyncio.Task[None]], grace: float) -> None:
-        """Cancel runnables, and wait for the end of their cleanup for `grace` seconds."""
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=grace)
-        self._drained = self._drained and not self._interrupted_writes.any
-
-    async def _stop_workers(self, grace: float) -> None:
-        """Start no more reconciles, let those in flight end within `grace` seconds, and cancel the rest."""
-        for running in self.controllers:
-            running.close()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(grace):
-                for running in self.controllers:
-                    await running.queue.wait_until_idle()
-        # Once false it stays false: a write cancelled when the lease was lost may still be in flight at the end.
-        self._drained = self._drained and not any(running.active_keys() for running in self.controllers)
-        if self._workers is not None:
-            self._workers.cancel()
-            await asyncio.wait([self._workers])
+        return RunnableContext(runnable.name, client, self.cache, channels=channels, shared=self._shared)
 
     async def _stopped_leading(self, reason: str) -> None:
         """Stop at once: another replica may become leader soon."""
         if not reason:  # it was asked to stop
             return
         self.lost_reason = reason
-        await self._cancel_runnables(self._leader_runnables, 0.0)
-        await self._stop_workers(0.0)
+        await self._runnables.stop_leading()
+        await self._workers.stop(0.0)
         # A leader without workers would keep the other replicas from leading.
         self.leader_elections.stop(release=False)
         self._stopping.set()
