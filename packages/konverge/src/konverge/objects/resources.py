@@ -144,12 +144,12 @@ class Resource(Model, metaclass=Metaclass, dict=True):
         return super().__repr__()
 
     def __copy__(self) -> Self:
-        clone = self._shallow()
+        clone = super().__copy__()
         clone.set_source(self.source)
         return clone
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        clone = self._shallow()
+        clone = super().__copy__()
         for attribute in self.__struct_fields__:
             setattr(clone, attribute, copy.deepcopy(getattr(self, attribute), memo))
         clone.set_source(self.source)
@@ -159,10 +159,6 @@ class Resource(Model, metaclass=Metaclass, dict=True):
         clone = super().__replace__(**changes)
         clone.set_source(self.source)
         return clone
-
-    def _shallow(self) -> Self:
-        values = {attribute: getattr(self, attribute) for attribute in self.__struct_fields__}
-        return type(self)(**values)
 
 
 class Unstructured(dict[str, Any]):

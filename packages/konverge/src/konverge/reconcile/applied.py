@@ -38,23 +38,23 @@ class AppliedObjects:
         self._objects: dict[ObjectIdentity, Applied | None] = {}
         self._created: set[ObjectIdentity] = set()
 
-    def add(self, obj: AnyObject) -> None:
-        """Add an object that is about to be applied; its namespace must be set."""
+    def add(self, obj: AnyObject) -> ObjectIdentity:
+        """Add an object that is about to be applied; its namespace must be set. Return it for `finish`."""
         identity = _identity_of(obj)
         self._objects[identity] = None
         self._created.discard(identity)
+        return identity
 
     def record_write(self, write: WriteEvent) -> None:
         """Record that a write created an object: only the response of an apply shows that."""
         if write.created:
             self._created.add((write.kind.group, write.kind.kind, write.key))
 
-    def finish(self, obj: AnyObject, before: bytes | None, after: dict[str, Any] | None) -> None:
+    def finish(self, identity: ObjectIdentity, before: bytes | None, after: dict[str, Any] | None) -> None:
         """Record the result of an apply: the object as it was compared, None if there was none, and the response.
 
         Without a response, nothing was sent.
         """
-        identity = _identity_of(obj)
         self._objects[identity] = _applied(before, after, created=identity in self._created)
 
     def find(self, obj: AnyObject, key: Key) -> Applied | None:

@@ -129,7 +129,7 @@ class Applier:
         ready = with_namespace_and_owner(desired, target.kind, owner=owner, namespace=namespace)
         prepared = _Desired(ready, target)
         applied = AppliedObjects() if applied is None else applied
-        applied.add(ready)
+        identity = applied.add(ready)
         live = await self._live(target, prepared.key)
         try:
             sent = await self._write(prepared, live, Precondition.of(live), owner=owner, force=force, recreate=recreate)
@@ -142,9 +142,9 @@ class Applier:
             sent = await self._write(prepared, live, precondition, owner=owner, force=force, recreate=recreate)
         if sent is None:
             assert live is not None
-            applied.finish(ready, None, None)
+            applied.finish(identity, None, None)
             return live.read(target.type)
-        applied.finish(ready, None if live is None else live.json, sent.document)
+        applied.finish(identity, None if live is None else live.json, sent.document)
         if not self._client.options.dry_run:
             self._record_result(prepared, sent.obj, sent.document)
         return sent.obj

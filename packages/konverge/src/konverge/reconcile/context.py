@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 from konverge.cache import Cache
@@ -88,15 +89,26 @@ class Context:
         self.controller = dependencies.controller
         self.reconcile_id = reconcile.reconcile_id
         self.cache = dependencies.cache
-        self.log = ContextLogger(
-            kind=reconcile.kind.kind, key=str(obj.key), reconcile_id=reconcile.reconcile_id, attempt=reconcile.attempt
-        )
         self._owner = obj
         self._dependencies = dependencies
         self._reconcile = reconcile
         self._applied = AppliedObjects()
-        self.client = dependencies.client.with_write_listener(self._record_write)
-        self._applier = Applier(
+
+    @cached_property
+    def log(self) -> ContextLogger:
+        """A logger whose records have the kind and key, the reconcile id and the attempt."""
+        one = self._reconcile
+        return ContextLogger(kind=one.kind.kind, key=str(self.key), reconcile_id=one.reconcile_id, attempt=one.attempt)
+
+    @cached_property
+    def client(self) -> Client:
+        """The client of the manager; what it writes is recorded for this reconcile."""
+        return self._dependencies.client.with_write_listener(self._record_write)
+
+    @cached_property
+    def _applier(self) -> Applier:
+        dependencies = self._dependencies
+        return Applier(
             self.client,
             self.cache,
             field_manager=dependencies.field_manager,

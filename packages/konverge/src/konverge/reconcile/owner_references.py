@@ -111,7 +111,10 @@ def _namespace(desired: AnyObject, kind: Kind, owner: AnyObject | None, default:
 
 
 def _owners(desired: AnyObject, key: Key, owner: AnyObject) -> list[OwnerReference]:
-    others = [one for one in references_of(desired) if one.uid != owner.uid]
+    found = references_of(desired)
+    if not found:
+        return [controller_reference(owner)]
+    others = [one for one in found if one.uid != owner.uid]
     controller = next((one for one in others if one.controller), None)
     if controller is not None:
         raise ValueError(
