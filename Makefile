@@ -162,7 +162,7 @@ bench-objects: $(BENCH_STAMP) ## objects against json, orjson, lightkube, kubern
 bench-transport: $(STAMP) ## the HTTP engine of the client against aiohttp
 	$(BIN)/python bench/bench_transport.py
 
-bench-client: $(BENCH_STAMP) ## the client against kubernetes_asyncio, lightkube, kr8s, on a real API server
+bench-client: $(BENCH_STAMP) ## the client against kubernetes_asyncio, lightkube, kr8s, cloudcoil, on a real API server
 	$(BENCH) bench/bench_client.py
 
 bench-controlplane: $(BENCH_STAMP) ## the embedded control plane against the real etcd and kube-apiserver

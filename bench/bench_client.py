@@ -169,11 +169,50 @@ async def kr8s(kubeconfig: str, tag: str) -> Rows:
     return await rows(get, create, patch, list_all, watch)
 
 
+async def cloudcoil(kubeconfig: str, tag: str) -> Rows:
+    """It has no patch: the object is updated instead, as it came from the last update."""
+    from cloudcoil.apimachinery import ObjectMeta
+    from cloudcoil.client import Config
+    from cloudcoil.models.kubernetes.core.v1 import ConfigMap
+
+    async with Config(kubeconfig=kubeconfig, namespace=NAMESPACE):
+
+        async def get() -> None:
+            await ConfigMap.async_get("item-0", NAMESPACE)
+
+        async def create(number: int) -> None:
+            metadata = ObjectMeta(name=f"{tag}-{number}", namespace=NAMESPACE)
+            await ConfigMap(metadata=metadata, data=PAYLOAD).async_create()
+
+        first: Any = None
+
+        async def patch(number: int) -> None:
+            nonlocal first
+            first = first or await ConfigMap.async_get(f"{tag}-0", NAMESPACE)
+            first.data["mode"] = str(number)
+            first = await first.async_update()
+
+        async def list_all() -> int:
+            listing = await ConfigMap.async_list(namespace=NAMESPACE, label_selector="bench=item")
+            return len([item async for item in listing])
+
+        async def watch() -> int:
+            seen = 0
+            async for _, item in await ConfigMap.async_watch(namespace="events", resource_version="0"):
+                seen += len(item.data) > 0
+                if seen >= EVENTS:
+                    break
+            return seen
+
+        return await rows(get, create, patch, list_all, watch)
+
+
 CONTENDERS: dict[str, Callable[[str, str], Awaitable[Rows]]] = {
     "konverge": konverge,
     "kubernetes_asyncio": kubernetes_asyncio,
     "lightkube": lightkube,
     "kr8s": kr8s,
+    "cloudcoil": cloudcoil,
 }
 
 
