@@ -8,6 +8,7 @@ from typing import Any
 
 from konverge import ObjectMeta
 from konverge.k8s.core.v1 import ConfigMap, Pod, Service
+from konverge.objects import AnyObject
 from konverge_operators.database.api import Database, DatabaseSpec, Phase
 from konverge_operators.database.mariadb.engine import MariaDB
 from konverge_operators.database.mariadb.local_images import local_images, missing_programs
@@ -66,12 +67,14 @@ class RunningMariaDB(RunningDatabase):
 
 
 @asynccontextmanager
-async def running_mariadb(**spec: Any) -> AsyncGenerator[RunningMariaDB]:
-    """Run a cluster and the operator, and create a Database; containers restart at once."""
+async def running_mariadb(*objects: AnyObject, **spec: Any) -> AsyncGenerator[RunningMariaDB]:
+    """Run a cluster and the operator, create objects and a Database; containers restart at once."""
     async with process_cluster(*local_images(), crash_backoff=0.0) as cluster:
         database = RunningMariaDB(cluster)
         await database.start_operator()
         try:
+            for one in objects:
+                await database.client.create(one)
             await database.create(**spec)
             yield database
         finally:

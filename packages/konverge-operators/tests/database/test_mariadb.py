@@ -13,9 +13,10 @@ from konverge.k8s.core.v1 import Pod
 from konverge.objects import from_wire
 from konverge_cluster.testing import TestCluster
 from konverge_operators.database.engine import Failure, Login
+from konverge_operators.database.mariadb.archive.passwords import password_hash
 from konverge_operators.database.mariadb.configuration import find_denied, options, script
 from konverge_operators.database.mariadb.engine import MariaDB
-from konverge_operators.database.mariadb.logins import create_login, invalidate_login, password_hash
+from konverge_operators.database.mariadb.logins import create_login, invalidate_login
 from konverge_operators.database.mariadb.member.api_server import REPORT
 from konverge_operators.database.mariadb.member.decisions import EMPTY, Position, Record, Report
 from konverge_operators.database.mariadb.member.positions import mark_safe, parse_recovery, read_state
@@ -212,8 +213,6 @@ def test_before_there_is_a_record_nothing_is_initialised() -> None:
     [
         ({"replicas": 2}, "odd number of replicas"),
         ({"replicas": 3, "synchronous": "strict"}, "set synchronous to off or on"),
-        ({"backup": {"enabled": True}}, "mariadb has no backups yet"),
-        ({"recovery": {"fromBackup": "first"}}, "mariadb has no recovery yet"),
         ({"tls": {"enabled": True}}, "mariadb has no TLS yet"),
     ],
 )

@@ -82,16 +82,6 @@ _MARIADB = (
         field_path=".synchronous",
     ),
     Rule(
-        "self.engine != 'mariadb' || !self.backup.enabled",
-        message="mariadb has no backups yet: make them with mariadb-dump, or use postgresql",
-        field_path=".backup",
-    ),
-    Rule(
-        "self.engine != 'mariadb' || !has(self.recovery)",
-        message="mariadb has no recovery yet: use postgresql",
-        field_path=".recovery",
-    ),
-    Rule(
         "self.engine != 'mariadb' || !self.tls.enabled",
         message="mariadb has no TLS yet: use postgresql",
         field_path=".tls",

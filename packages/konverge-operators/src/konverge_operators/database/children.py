@@ -13,7 +13,7 @@ from konverge.k8s.policy.v1 import PodDisruptionBudget
 from konverge.k8s.rbac.v1 import Role, RoleBinding
 from konverge.objects import AnyObject, Kind, Unstructured
 from konverge_operators.database.api import Database
-from konverge_operators.database.backups.destinations import Access, access_to, archive_path, location_of, root_of
+from konverge_operators.database.backups.destinations import Access, access_to, archive_path, destination_of, root_of
 from konverge_operators.database.engine import MemberTemplate
 from konverge_operators.database.names import (
     OPERATOR,
@@ -67,13 +67,13 @@ def authorities(database: Database, bundle: str) -> ConfigMap:
     return child(ConfigMap, authority_map(database), labels_of(database), data={"ca.crt": bundle})
 
 
-def pod_template(database: Database, template: MemberTemplate, version: str) -> Json:
-    """Return the template of the pods of a version. Its annotations have a hash of itself and of the engine's files."""
+def pod_template(database: Database, template: MemberTemplate, major: str) -> Json:
+    """Return the pods of a major version. The annotations have a hash of this template and of the engine's files."""
     annotations = dict(template.pod_annotations)
     if restart := database.metadata.annotations.get(RESTART):
         annotations[RESTART] = restart
     metadata: Json = {"labels": labels_of(database), "annotations": annotations}
-    found: Json = {"metadata": metadata, "spec": _pods(database, template, version)}
+    found: Json = {"metadata": metadata, "spec": _pods(database, template, major)}
     digest = sha256(json.dumps([found, template.config], sort_keys=True).encode()).hexdigest()[:16]
     annotations[REVISION] = digest
     return found
@@ -99,8 +99,8 @@ def stateful_set(database: Database, pods: Json, *, replicas: int, storage: str)
     return child(StatefulSet, database.name, labels_of(database), spec=spec)
 
 
-def _pods(database: Database, template: MemberTemplate, version: str) -> Json:
-    spec, resources, archive = database.spec, database.spec.resources, _archive(database, version)
+def _pods(database: Database, template: MemberTemplate, major: str) -> Json:
+    spec, resources, archive = database.spec, database.spec.resources, _archive(database, major)
     mounts = [
         *template.container.get("volumeMounts", ()),
         *archive.mounts,
@@ -127,12 +127,12 @@ def _pods(database: Database, template: MemberTemplate, version: str) -> Json:
     return pods
 
 
-def _archive(database: Database, version: str) -> Access:
-    """Return what leads members of a version to the archive of their log."""
+def _archive(database: Database, major: str) -> Access:
+    """Return what leads members of a major version to the archive of their log."""
     if not _has_archive(database):
         return Access()
     reference = {"configMapKeyRef": {"name": engine_config(database), "key": _ROOT}}
-    access = access_to(location_of(database, version).destination, archive_path("$(ARCHIVE_ROOT)", version))
+    access = access_to(destination_of(database), archive_path("$(ARCHIVE_ROOT)", major))
     return replace(access, env=[{"name": "ARCHIVE_ROOT", "valueFrom": reference}, *access.env])
 
 

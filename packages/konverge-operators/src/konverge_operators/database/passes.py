@@ -44,7 +44,13 @@ from konverge_operators.database.storage import (
 from konverge_operators.database.switchovers import switch_over
 from konverge_operators.database.upgrade_jobs import JobState, find_job
 from konverge_operators.database.upgrades import delete_old_data, execute, next_upgrade_step
-from konverge_operators.database.versions import find_major, find_violation, resolve_version, running_version
+from konverge_operators.database.versions import (
+    find_major,
+    find_violation,
+    major_of,
+    resolve_version,
+    running_version,
+)
 
 __all__ = ["Pass"]
 
@@ -215,4 +221,4 @@ class Pass:
 
     def _pod_template(self) -> dict[str, object]:
         template = self._engine.render(self.database, self.version, self.target.secrets)
-        return pod_template(self.database, template, self.version)
+        return pod_template(self.database, template, major_of(self._engine.majors, self.version))

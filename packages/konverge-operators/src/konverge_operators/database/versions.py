@@ -8,12 +8,18 @@ from datetime import date
 from konverge_operators.database.api import Database
 from konverge_operators.database.engine import Engine, Major
 
-__all__ = ["find_major", "find_violation", "is_supported", "resolve_version", "running_version"]
+__all__ = ["find_major", "find_violation", "is_supported", "major_of", "resolve_version", "running_version"]
 
 
 def find_major(majors: Sequence[Major], version: str) -> Major | None:
     """Return the major version that a version belongs to, or None if the operator does not know it."""
     return next((one for one in majors if version == one.name or version.startswith(f"{one.name}.")), None)
+
+
+def major_of(majors: Sequence[Major], version: str) -> str:
+    """Return the name of the major version that a version belongs to; of an unknown one the part before its point."""
+    major = find_major(majors, version)
+    return major.name if major is not None else version.partition(".")[0]
 
 
 def resolve_version(majors: Sequence[Major], version: str) -> str:

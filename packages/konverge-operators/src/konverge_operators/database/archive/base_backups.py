@@ -27,12 +27,15 @@ from konverge_operators.database.archive.stores import ArchiveError, Store
 __all__ = [
     "BaseBackup",
     "Part",
+    "PartReader",
     "delete_backup",
+    "delete_parts",
     "find_backups",
     "unpack",
     "verify_backup",
     "verify_files",
     "write_backup",
+    "write_parts",
 ]
 
 _PART: Final = 32 * 1024 * 1024
@@ -92,9 +95,9 @@ def write_backup(store: Store, path: str, name: str, work: Path, *, wal: bool) -
     done = [one for one in find_backups(store, path) if one.name == name]
     if done:
         return done[0]
-    _delete_parts(store, path, name)
+    delete_parts(store, path, name)
     started = datetime.now(UTC)
-    parts = tuple(_write_parts(store, f"{path}/base/{name}", _base_backup(wal=wal)))
+    parts = tuple(write_parts(store, f"{path}/base/{name}", _base_backup(wal=wal)))
     completed = datetime.now(UTC)
     with _temporary_copy(store, parts, work):
         verify_files(work, wal=wal)
@@ -134,7 +137,7 @@ def delete_backup(store: Store, path: str, name: str) -> None:
     Without another backup all log is kept, unless the database was backed up in a later major version since.
     """
     store.delete(f"{path}/base/{name}/backup.json")  # first: what is half deleted is no backup
-    _delete_parts(store, path, name)
+    delete_parts(store, path, name)
     if kept := find_backups(store, path):
         delete_older_segments(store, path, min((one.first for one in kept), key=lambda one: one[8:]))
     elif _is_past(store, path):
@@ -150,7 +153,7 @@ def _is_past(store: Store, path: str) -> bool:
 
 def unpack(store: Store, parts: Sequence[Part], directory: Path) -> None:
     """Unpack the parts of a backup into a directory. A part whose checksum differs is an ArchiveError."""
-    reader = io.BufferedReader(_Parts(store, parts), _READ)
+    reader = io.BufferedReader(PartReader(store, parts), _READ)
     try:
         with tarfile.open(fileobj=reader, mode="r|") as archive:
             archive.extractall(directory, filter="data")
@@ -173,9 +176,9 @@ def _base_backup(*, wal: bool) -> list[str]:
     return ["pg_basebackup", *options, f"--wal-method={'none' if wal else 'fetch'}"]
 
 
-def _write_parts(store: Store, prefix: str, command: Sequence[str]) -> Iterator[Part]:
+def write_parts(store: Store, prefix: str, command: Sequence[str]) -> Iterator[Part]:
     """Run a program and store what it prints, compressed."""
-    errors = Path(os.environ.get("TMPDIR", "/tmp")) / "pg_basebackup.log"
+    errors = Path(os.environ.get("TMPDIR", "/tmp")) / f"{command[0]}.log"
     with errors.open("wb") as log, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log) as process:
         assert process.stdout is not None
         try:
@@ -188,7 +191,7 @@ def _write_parts(store: Store, prefix: str, command: Sequence[str]) -> Iterator[
             raise
     if process.returncode:
         lines = errors.read_text(errors="replace").strip().splitlines()
-        raise ArchiveError(f"pg_basebackup: {'; '.join(lines[-_LAST_LINES:])}")
+        raise ArchiveError(f"{command[0]}: {'; '.join(lines[-_LAST_LINES:])}")
 
 
 def _compressed(stream: IO[bytes]) -> Iterator[bytes]:
@@ -203,7 +206,7 @@ def _compressed(stream: IO[bytes]) -> Iterator[bytes]:
     yield bytes(part)
 
 
-class _Parts(io.RawIOBase):
+class PartReader(io.RawIOBase):
     """The content of the parts, decompressed, each part verified before it is used."""
 
     def __init__(self, store: Store, parts: Sequence[Part]) -> None:
@@ -263,6 +266,7 @@ def _segment_size(directory: Path) -> int:
     return int(found[1])
 
 
-def _delete_parts(store: Store, path: str, name: str) -> None:
+def delete_parts(store: Store, path: str, name: str) -> None:
+    """Delete everything that is stored of a backup."""
     for one in store.list(f"{path}/base/{name}/"):
         store.delete(one.key)

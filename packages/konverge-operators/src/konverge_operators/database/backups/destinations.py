@@ -10,7 +10,7 @@ from konverge_operators.database.backups.api import Location
 from konverge_operators.database.names import backup_claim
 from konverge_operators.manifests import Json, secret_variable
 
-__all__ = ["DIRECTORY", "Access", "access_to", "archive_path", "location_of", "root_of"]
+__all__ = ["DIRECTORY", "Access", "access_to", "archive_path", "destination_of", "location_of", "root_of"]
 
 DIRECTORY: Final = "/backup"
 _VOLUME: Final = "backup"
@@ -25,16 +25,22 @@ class Access:
     volumes: list[Json] = field(default_factory=list)
 
 
-def location_of(database: Database, version: str) -> Location:
-    """Return where the backups of a database in a version are. Another object of its name writes elsewhere."""
-    backup = database.spec.backup
+def location_of(database: Database, version: str, major: str) -> Location:
+    """Return where the backups of a database in a version are, and of which major that is.
+
+    Another object of its name writes elsewhere.
+    """
     return Location(
-        destination=backup.destination or Destination(claim=backup_claim(database)),
-        path=archive_path(root_of(database), version),
+        destination=destination_of(database),
+        path=archive_path(root_of(database), major),
         engine=database.spec.engine,
         version=version,
-        wal=backup.wal,
+        wal=database.spec.backup.wal,
     )
+
+
+def destination_of(database: Database) -> Destination:
+    return database.spec.backup.destination or Destination(claim=backup_claim(database))
 
 
 def root_of(database: Database) -> str:
@@ -42,9 +48,9 @@ def root_of(database: Database) -> str:
     return f"{database.name}/{database.uid}"
 
 
-def archive_path(root: str, version: str) -> str:
-    """Return the directory of the data of a version: after a major upgrade the log starts anew, with the same names."""
-    return f"{root}/{version.partition('.')[0]}"
+def archive_path(root: str, major: str) -> str:
+    """Return the directory of a major version: after an upgrade the log starts anew, with the same names."""
+    return f"{root}/{major}"
 
 
 def access_to(destination: Destination, path: str) -> Access:

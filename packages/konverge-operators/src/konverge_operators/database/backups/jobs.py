@@ -28,6 +28,7 @@ from konverge_operators.database.names import (
     short_name,
 )
 from konverge_operators.database.scheduling import scheduling_of
+from konverge_operators.database.versions import major_of
 from konverge_operators.manifests import Json, child, pod_spec
 
 __all__ = [
@@ -172,7 +173,7 @@ def _has_condition(job: Job, name: str) -> bool:
 
 
 def _backup_spec(database: Database, engine: Engine, version: str) -> Json:
-    location = location_of(database, version)
+    location = location_of(database, version, major_of(engine.majors, version))
     container = engine.render_backup(database, version, secrets_of(database))
     label = "metadata.labels['batch.kubernetes.io/job-name']"
     name = {"name": "BACKUP_NAME", "valueFrom": {"fieldRef": {"fieldPath": label}}}

@@ -31,7 +31,7 @@ from konverge_operators.database.backups.jobs import (
 )
 from konverge_operators.database.engine import Engine
 from konverge_operators.database.names import MANAGED_BY
-from konverge_operators.database.versions import resolve_version
+from konverge_operators.database.versions import major_of, resolve_version
 
 __all__ = ["BackupReconciler"]
 
@@ -67,7 +67,7 @@ class BackupReconciler(Reconciler[DatabaseBackup]):
         engine = self._engines[database.spec.engine]
         status = database.status
         version = resolve_version(engine.majors, status.version or status.upgrade.previous or database.spec.version)
-        location, current = backup.status.location, location_of(database, version)
+        location, current = backup.status.location, location_of(database, version, major_of(engine.majors, version))
         current.path = (archive_path_of(job) if job is not None else "") or current.path
         if location is None or (job is None and location.path != current.path):
             backup.status.location = current

@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from konverge import Context, Key
 from konverge_operators.database.api import Database, LastBackup
 from konverge_operators.database.backups.api import BackupPhase, DatabaseBackup
-from konverge_operators.database.backups.destinations import location_of, root_of
+from konverge_operators.database.backups.destinations import archive_path, root_of
 from konverge_operators.database.backups.retention import good_backups
 from konverge_operators.database.engine import ArchiveState, Engine, EngineError, Target
 from konverge_operators.database.facts import Facts
@@ -87,7 +87,7 @@ class BackupMetrics:
 
 def set_backup_status(database: Database, ctx: Context, facts: Facts) -> None:
     """Set the fields about backups, and the condition Backup."""
-    path = location_of(database, facts.major).path
+    path = archive_path(root_of(database), facts.major)
     own = [one for one in good_backups(facts.backups) if _path(one) == path]  # of this object, and of its major version
     status = database.status
     status.last_backup = _summary(own[-1]) if own else LastBackup()

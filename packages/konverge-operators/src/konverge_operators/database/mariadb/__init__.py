@@ -5,6 +5,6 @@ starts the server and chooses the primary; nothing here does.
 
 `engine` is the entry. `versions` is the table of versions, `configuration` has the files of the server and the
 parameters that users may not set, `members` the container, `permissions` the Role of the members. `states` reads what
-members have written, `logins` has the statements of a password rotation, `local_images` the programs for process nodes,
-`Dockerfile` the image for other nodes.
+members have written, `logins` has the statements of a password rotation, `backups` the containers that run the program
+`archive`, `local_images` the programs for process nodes, `Dockerfile` the image for other nodes.
 """

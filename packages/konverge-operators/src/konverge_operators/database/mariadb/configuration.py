@@ -18,6 +18,7 @@ __all__ = [
     "SUPERUSER",
     "find_denied",
     "options",
+    "replication_rights",
     "script",
 ]
 
@@ -31,6 +32,7 @@ _MEMBER_SETS: Final = "each member sets it for itself"
 _GALERA_DEPENDS: Final = "replication depends on it"
 _DATA_DEPENDS: Final = "a crash could damage the data"
 _LOADS_CODE: Final = "it loads or runs what is not of the database"
+_ARCHIVE_DEPENDS: Final = "backups depend on it"
 _TLS_SETS: Final = "spec.tls sets it"
 
 _DENIED: Final[tuple[tuple[str, str], ...]] = (
@@ -43,6 +45,8 @@ _DENIED: Final[tuple[tuple[str, str], ...]] = (
     ("datadir|basedir|tmpdir|socket|port|extra_port|bind_address|pid_file|user|chroot|log_error.*", _MEMBER_SETS),
     ("defaults_.*|no_defaults|print_defaults|general_log_file|slow_query_log_file|report_.*", _MEMBER_SETS),
     ("plugin.*|init_.*|bootstrap|secure_file_priv|local_infile|character_sets_dir|lc_messages_dir", _LOADS_CODE),
+    ("gtid_.*|binlog_do_db|binlog_ignore_db|binlog_checksum|encrypt_binlog|secure_timestamp", _ARCHIVE_DEPENDS),
+    ("max_binlog_size|binlog_row_image", _ARCHIVE_DEPENDS),
     ("proxy_protocol_networks", "clients could pretend to have another address"),
     ("ssl.*|tls.*|require_secure_transport", _TLS_SETS),
     ("skip_.*|disable_.*|enable_.*|loose_.*|maximum_.*", "write the option itself, with its value"),
@@ -53,7 +57,17 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _VALUE: Final = re.compile(r"[ -~]{0,1000}")
 
 _OPTIONS: Final[Mapping[str, str]] = {
+    "binlog_expire_logs_seconds": "86400",
     "binlog_format": "ROW",
+    "gtid_domain_id": "2",
+    "log_bin": "binlog",
+    "log_slave_updates": "ON",
+    "max_binlog_size": "64M",
+    "secure_timestamp": "SUPER",
+    "server_id": "1",
+    "sync_binlog": "1",
+    "wsrep_gtid_domain_id": "1",
+    "wsrep_gtid_mode": "ON",
     "default_storage_engine": "InnoDB",
     "innodb_autoinc_lock_mode": "2",
     "innodb_flush_log_at_trx_commit": "1",
@@ -61,6 +75,7 @@ _OPTIONS: Final[Mapping[str, str]] = {
     "max_connections": "150",
     "character_set_server": "utf8mb4",
 }
+"""All members have the same binary log: Galera numbers the transactions. Any of them can go on with the archive."""
 
 
 def find_denied(parameters: Mapping[str, str]) -> Iterator[str]:
@@ -89,18 +104,23 @@ def options(parameters: Mapping[str, str]) -> str:
 
 def script(database: str, owner: str) -> str:
     """Return the script that creates the users and the database; the member puts the passwords in."""
-    rights = "RELOAD, PROCESS, LOCK TABLES, BINLOG MONITOR, REPLICATION CLIENT"
     return f"""\
 FLUSH PRIVILEGES;
 DELETE FROM mysql.global_priv WHERE User = '' OR (User = '{SUPERUSER}' AND Host <> 'localhost');
 FLUSH PRIVILEGES;
 ALTER USER '{SUPERUSER}'@'localhost' IDENTIFIED BY '$SUPERUSER_PASSWORD';
 CREATE USER '{REPLICATION}'@'%' IDENTIFIED BY '$REPLICATION_PASSWORD';
-GRANT {rights} ON *.* TO '{REPLICATION}'@'%';
+{replication_rights()}
 CREATE DATABASE `{database}`;
 CREATE USER '{owner}'@'%' IDENTIFIED BY '$APPLICATION_PASSWORD';
 GRANT ALL PRIVILEGES ON `{_pattern(database)}`.* TO '{owner}'@'%';
 """
+
+
+def replication_rights() -> str:
+    """Return the statement that lets backups read everything."""
+    rights = "SELECT, SHOW VIEW, TRIGGER, EVENT, RELOAD, PROCESS, LOCK TABLES, BINLOG MONITOR"
+    return f"GRANT {rights} ON *.* TO '{REPLICATION}'@'%';"
 
 
 def _pattern(database: str) -> str:

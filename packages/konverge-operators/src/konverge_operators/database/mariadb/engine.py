@@ -25,6 +25,13 @@ from konverge_operators.database.engine import (
     SecretNames,
     Target,
 )
+from konverge_operators.database.mariadb.backups import (
+    ARCHIVE_STATE,
+    backup_container,
+    deletion_container,
+    parse_state,
+    recovery_container,
+)
 from konverge_operators.database.mariadb.configuration import (
     DIRECTORY,
     OPTIONS_FILE,
@@ -111,22 +118,24 @@ class MariaDB:
     def member_changed(self, before: Pod, after: Pod) -> bool:
         return report_of(before) != report_of(after)
 
+    # Backups
+
+    def render_backup(self, database: Database, version: str, secrets: SecretNames) -> Json:
+        return backup_container(database, version, secrets)
+
+    def render_deletion(self, version: str) -> Json:
+        return deletion_container(version)
+
+    def render_recovery(self, database: Database, version: str, secrets: SecretNames) -> Json:
+        return recovery_container(database, version, secrets)
+
+    async def observe_archive(self, target: Target) -> ArchiveState:
+        return parse_state(await _execute(target, await _primary(target), ARCHIVE_STATE))
+
     # What the rules of the API refuse for this engine, so that it is never asked for
 
     def render_upgrade(self, database: Database, major: str, version: str) -> Json:
         raise EngineError(f"{database.key}: from {major} to {version}: {_NOT_YET}")
-
-    def render_backup(self, database: Database, version: str, secrets: SecretNames) -> Json:  # noqa: ARG002
-        raise EngineError(f"{database.key}: a backup: {_NOT_YET}")
-
-    def render_deletion(self, version: str) -> Json:
-        raise EngineError(f"a backup of {version}: {_NOT_YET}")
-
-    def render_recovery(self, database: Database, version: str, secrets: SecretNames) -> Json:  # noqa: ARG002
-        raise EngineError(f"{database.key}: a recovery: {_NOT_YET}")
-
-    async def observe_archive(self, target: Target) -> ArchiveState:  # noqa: ARG002
-        return ArchiveState()
 
     async def reload_certificate(self, target: Target, member: str, digest: str) -> bool:  # noqa: ARG002
         raise EngineError(f"{member}: TLS: {_NOT_YET}")
@@ -180,14 +189,18 @@ async def _record(target: Target) -> Record | None:
 
 async def _run_sql(target: Target, statements: str) -> None:
     """Run statements as the superuser, on the primary."""
+    await _execute(target, await _primary(target), CLIENT, statements.encode())
+
+
+async def _primary(target: Target) -> str:
     record = await _record(target)
     if record is None or not record.primary:
         raise EngineError(f"{target.name} has no primary to connect to")
-    await _execute(target, record.primary, CLIENT, statements.encode())
+    return record.primary
 
 
-async def _execute(target: Target, member: str, command: str, stdin: bytes | None = None) -> None:
-    """Run a command of a shell in a member."""
+async def _execute(target: Target, member: str, command: str, stdin: bytes | None = None) -> str:
+    """Run a command of a shell in a member; return what it prints."""
     try:
         result = await target.client.exec(
             member, ["sh", "-c", command], namespace=target.namespace, container="database", stdin=stdin
@@ -196,3 +209,4 @@ async def _execute(target: Target, member: str, command: str, stdin: bytes | Non
         raise EngineError(f"a command on {member}: {error}") from error
     if result.exit_code:
         raise EngineError(f"a command on {member} ended with {result.exit_code}: {result.stderr.decode()[-500:]}")
+    return result.stdout.decode()

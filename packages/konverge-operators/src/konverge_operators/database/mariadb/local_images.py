@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["local_images", "missing_programs"]
 
 _PROVIDER: Final = Path("/usr/lib/galera/libgalera_smm.so")
-_PROGRAMS: Final = ("mariadbd", "mariadb-install-db", "mariadb", "rsync")
+_PROGRAMS: Final = (
+    "mariadbd",
+    "mariadb-install-db",
+    "mariadb",
+    "mariadb-admin",
+    "mariadb-dump",
+    "mariadb-binlog",
+    "rsync",
+)
 _SEARCHED: Final = "/usr/bin:/bin:/usr/sbin:/sbin"
 _PACKAGE: Final = str(Path(konverge_operators.__file__).parents[1])
 

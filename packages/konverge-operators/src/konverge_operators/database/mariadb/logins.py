@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Final
 
 from konverge_operators.database.engine import Login
+from konverge_operators.database.mariadb.archive.passwords import password_hash
 
-__all__ = ["alternate_of", "create_login", "invalidate_login", "password_hash"]
+__all__ = ["alternate_of", "create_login", "invalidate_login"]
 
 _SUFFIX: Final = "_alternate"
 _LONGEST: Final = 80
@@ -32,8 +32,3 @@ def create_login(login: Login, database: str) -> str:
 def invalidate_login(username: str) -> str:
     """Return the statement that makes a login invalid. The user stays: views and procedures may be its own."""
     return f"ALTER USER IF EXISTS '{username}'@'%' ACCOUNT LOCK;\n"
-
-
-def password_hash(password: str) -> str:
-    """Return what the server stores of a password (mysql_native_password)."""
-    return "*" + hashlib.sha1(hashlib.sha1(password.encode()).digest()).hexdigest().upper()

@@ -55,6 +55,14 @@ class Loop:
     def stop(self) -> None:
         self._stopping.set()
 
+    def is_primary(self) -> bool:
+        """Report whether this member is the recorded primary: then no other one has accepted writes until now.
+
+        Raises: ApiServerError.
+        """
+        record = self._api_server.read_record().record
+        return record is not None and record.primary == self._name
+
     def run(self) -> None:
         """Run until `stop`; then hand over, and stop the server."""
         while not self._stopping.is_set():

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
+from konverge_operators.database.mariadb.archive.temporary_server import sync
 from konverge_operators.database.mariadb.member.decisions import EMPTY, Position
 from konverge_operators.database.mariadb.member.positions import (
     NO_UUID,
@@ -119,9 +120,10 @@ class Server:
             return
         new = address.root / "data.new"
         shutil.rmtree(new, ignore_errors=True)
-        options = [f"--defaults-file={address.defaults}", f"--datadir={new}"]
+        options = [f"--defaults-file={address.defaults}", f"--datadir={new}", "--debug-no-sync"]
         _run(["mariadb-install-db", *options, "--auth-root-authentication-method=normal", "--skip-test-db"], renew)
         _run(["mariadbd", *options, "--wsrep-on=OFF", "--bootstrap"], renew, script)
+        sync(new)
         new.rename(address.data)
 
     def prepare_to_join(self) -> None:
