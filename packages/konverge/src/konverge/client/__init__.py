@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from konverge.client.access.config import ClientConfig
 from konverge.client.access.credentials import StaticCredentials
+from konverge.client.base_client import BaseClient
 from konverge.client.caller import Observer, WriteGuard
 from konverge.client.client import Client, IssuedToken
 from konverge.client.collections import Collection
@@ -40,6 +41,7 @@ _LAZY = {"HttpTransport": "konverge.client.transport", "load_config": "konverge.
 
 __all__ = [
     "ApiResource",
+    "BaseClient",
     "Client",
     "ClientConfig",
     "ClientOptions",

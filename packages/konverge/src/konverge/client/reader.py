@@ -8,33 +8,25 @@ without one covers all namespaces.
 from __future__ import annotations
 
 import asyncio
-import copy
 import math
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from random import Random
-from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
+from typing import Any, Literal, TypeAlias, TypeVar, overload
 
-from konverge.client.caller import Caller, Observer, RequestInfo, WriteGuard
-from konverge.client.collections import Collection
-from konverge.client.discovery import Discovery
+from konverge.client.base_client import BaseClient
+from konverge.client.caller import RequestInfo
 from konverge.client.lists import ObjectList, WatchEvent, decode_object_list
-from konverge.client.options import ClientOptions
-from konverge.client.retry import RetryMode, RetryPolicy
+from konverge.client.retry import RetryMode
 from konverge.client.selectors import Fields, Labels, field_text, label_text
-from konverge.client.targets import KindName, Target, resolve_key, resolve_object_target, resolve_target
+from konverge.client.targets import KindName, Target, resolve_key, resolve_target
 from konverge.client.wait import ConditionFunc, WaitCondition
 from konverge.errors import DecodeError, Expired, ServerError, TransportError, WaitTimeout
-from konverge.objects import AnyObject, Key, Kind, Resource, Unstructured
-from konverge.telemetry import log_request
+from konverge.objects import Key, Kind, Resource, Unstructured
 from konverge.wire import (
     FrameReader,
     ListOptions,
-    Query,
     Request,
-    Transport,
     WatchOptions,
     collection_path,
     error_from_frame,
@@ -43,76 +35,22 @@ from konverge.wire import (
 
 __all__ = ["Reader"]
 
-R = TypeVar("R", bound=AnyObject)
 T = TypeVar("T", bound=Resource)
 
 VersionMatch: TypeAlias = Literal["", "Exact", "NotOlderThan"]
 
-_JSON = {"accept": "application/json"}
 _PAGE = 500
 _POD = Kind("", "v1", "Pod", "pods")
 _WATCH_RETRY_DELAY = 1.0
-_UNKNOWN = object()
 
 
-class Reader:
+class Reader(BaseClient):
     """The part of a `Client` that reads, for code that must not write.
 
     Promises: an error response raises the matching subclass of ApiError, which names verb, kind and key; a missing
     response raises TransportError; no exception of the HTTP library gets out; reads are retried after a transient
     failure (see `retry`).
     """
-
-    def __init__(
-        self,
-        transport: Transport,
-        *,
-        options: ClientOptions | None = None,
-        retry: RetryPolicy | None = None,
-        guard: WriteGuard | None = None,
-        observers: tuple[Observer, ...] = (),
-        random: Random | None = None,
-    ) -> None:
-        self.options = options or ClientOptions()
-        self._caller = Caller(transport, policy=retry, guard=guard, observers=(log_request, *observers), random=random)
-        self.discovery = Discovery(self._caller)
-
-    def __copy__(self) -> Self:
-        clone = object.__new__(type(self))  # a fifth of the time that `copy` needs without this
-        clone.__dict__.update(self.__dict__)
-        return clone
-
-    def using(self, **options: Any) -> Self:
-        """Return a client with other options on the same connections: `client.using(dry_run=True)`."""
-        if all(getattr(self.options, name, _UNKNOWN) == value for name, value in options.items()):
-            return self
-        clone = copy.copy(self)
-        clone.options = replace(self.options, **options)
-        return clone
-
-    def collection(self, kind: Kind, *, namespace: str = "", metadata_only: bool = False) -> Collection:
-        """Return a collection whose lists and watches are bytes, as caches read them."""
-        impersonate = self.options.impersonate
-        return Collection(
-            self._caller,
-            kind,
-            namespace=namespace,
-            metadata_only=metadata_only,
-            timeout=self.options.timeout,
-            extra_headers=impersonate.headers() if impersonate else (),
-        )
-
-    async def close(self) -> None:
-        """Close all connections, including those of clients returned by `using`."""
-        await self._caller.transport.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     @overload
     async def get(self, kind: type[T], name: str | Key, *, namespace: str | None = None) -> T: ...
@@ -373,39 +311,3 @@ class Reader:
                         raise error_from_frame(frame, verb=info.verb, kind=info.kind, key=info.key)
                     yield WatchEvent(frame.type, target.decode(bytes(frame.object)))
             reader.close()
-
-    async def _resolve(self, kind: Any, name: str | Key, namespace: str | None) -> tuple[Target[Any], Key]:
-        target = await resolve_target(kind, self.discovery)
-        return target, resolve_key(target.kind, name, namespace, self.options.namespace)
-
-    async def _resolve_object(self, obj: R) -> tuple[Target[R], Key]:
-        target = await resolve_object_target(obj, self.discovery)
-        return target, resolve_key(target.kind, obj.name, obj.namespace or None, self.options.namespace)
-
-    def _request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Query = (),
-        body: bytes = b"",
-        media: str = "application/json",
-        stream: bool = False,
-    ) -> Request:
-        impersonate = self.options.impersonate
-        return Request(
-            method,
-            path,
-            query=query,
-            headers={**_JSON, "content-type": media} if body else _JSON,
-            extra_headers=impersonate.headers() if impersonate else (),
-            body=body,
-            timeout=self.options.timeout,
-            stream=stream,
-        )
-
-    async def _call(
-        self, request: Request, verb: str, kind: Kind, key: Key, *, retry: RetryMode = RetryMode.UNPROCESSED
-    ) -> bytes:
-        info = RequestInfo(verb, kind.kind, str(key) if key.name else key.namespace)
-        return await self._caller.call(request, info, retry=retry)
