@@ -469,3 +469,113 @@ async def test_wait_for_sync_ignores_removed_listers() -> None:
             await settle()
             it.cache.remove_lister(maps)
         assert asyncio.get_running_loop().time() < 10
+
+
+async def test_the_lister_of_a_kind_is_the_one_with_the_most_namespaces() -> None:
+    async with rig() as it:
+        await it.namespaces("shop", "bank")
+        with pytest.raises(ValueError, match="ConfigMap is not cached; declare it"):
+            it.cache.lister(ConfigMap)
+        it.cache.declare(ConfigMap, CacheOptions(labels="app=web"))
+        it.cache.declare(ConfigMap, CacheOptions(metadata_only=True))
+        with pytest.raises(ValueError, match="ConfigMap is not cached; declare it"):
+            it.cache.lister(ConfigMap)  # neither has all objects as they are
+        for namespaces in (("shop",), ("shop", "bank"), ("bank",)):
+            it.cache.declare(ConfigMap, CacheOptions(namespaces=namespaces))
+        it.cache.declare(Pod)
+        assert it.cache.lister(ConfigMap).namespaces == ("shop", "bank")
+        everywhere = it.cache.declare(ConfigMap)
+        assert it.cache.lister(ConfigMap) is everywhere
+        assert it.cache.lister(CONFIG_MAP).type is Unstructured
+        assert it.cache.lister(CONFIG_MAP).namespaces == ("",)
+
+
+async def test_the_entry_of_an_object_is_that_of_a_complete_cache() -> None:
+    async with rig() as it:
+        made = await it.create("a")
+        key = Key("default", "a")
+        it.cache.declare(ConfigMap, CacheOptions(labels="app=web"))
+        await it.cache.wait_for_sync(timeout=5)
+        assert it.cache.entry(CONFIG_MAP, key) is None
+        it.cache.declare(ConfigMap, CacheOptions(namespaces=("default",)))
+        await it.cache.wait_for_sync(timeout=5)
+        entry = it.cache.entry(CONFIG_MAP, key)
+        assert entry is not None
+        assert entry.uid == made["metadata"]["uid"]
+        assert it.cache.entry(CONFIG_MAP, Key("default", "b")) is None
+        assert it.cache.entry(CONFIG_MAP, Key("other", "a")) is None
+        assert it.cache.entry(kind_of(Pod), key) is None
+
+
+async def test_selectors_are_evaluated_in_memory_and_by_the_server() -> None:
+    async with rig() as it:
+        await it.namespaces("shop")
+        for namespace, name, app in (("default", "a", "web"), ("default", "b", "db"), ("shop", "c", "web")):
+            labelled = {"metadata": {"name": name, "labels": {"app": app}}}
+            await it.plane.good("POST", f"/api/v1/namespaces/{namespace}/configmaps", labelled)
+
+        async def names(**options: str) -> list[str]:
+            return sorted(one.name for one in await it.cache.list(ConfigMap, **options))
+
+        async def check() -> None:
+            assert await names() == ["a", "b", "c"]
+            assert await names(labels="app=web") == ["a", "c"]
+            assert await names(labels="app=web", namespace="default") == ["a"]
+            assert await names(namespace="shop") == ["c"]
+
+        await check()
+        maps = it.cache.declare(ConfigMap)
+        await it.cache.wait_for_sync(timeout=5)
+        await check()
+        assert [one.key.name for one in maps.entries(labels="app=db")] == ["b"]
+        assert [one.key.name for one in maps.entries(labels="app", namespace="shop")] == ["c"]
+
+
+async def test_a_cache_that_does_not_reach_a_version_that_was_read_is_stale_since_then() -> None:
+    async with rig() as it:
+        await it.namespaces("shop")
+        it.cache.declare(ConfigMap)
+        it.cache.declare(ConfigMap, CacheOptions(namespaces=("shop",)))
+        it.cache.declare(ConfigMap, CacheOptions(labels="app=web"))
+        it.cache.declare(ConfigMap, CacheOptions(fields="metadata.name=a"))
+        await it.cache.wait_for_sync(timeout=5)
+
+        def stale() -> list[float | None]:
+            return [one.stale_for for one in it.cache.stats().informers]
+
+        async def read(version: str) -> None:
+            it.cache.record_live_version(CONFIG_MAP, Key("default", "a"), version)
+
+        known = it.cache.stats().informers[0].store.version
+        await read(known)
+        await read("not a number")
+        it.cache.record_live_version(kind_of(Pod), Key("default", "a"), str(int(known) + 1000))
+        assert stale() == [None] * 4
+        it.transport.pause_streams()
+        made = await it.create("a")
+        await read(made["metadata"]["resourceVersion"])
+        await asyncio.sleep(7)
+        await read(str(int(made["metadata"]["resourceVersion"]) + 1))
+        await read(known)  # an older one changes nothing
+        await asyncio.sleep(3)
+        assert stale() == [pytest.approx(10.0), None, None, None]
+
+
+async def test_the_stats_of_an_informer_name_its_selection() -> None:
+    async with rig() as it:
+        await it.namespaces("shop")
+        it.cache.declare(ConfigMap, CacheOptions(labels="app=web", fields="metadata.name=a", namespaces=("shop",)))
+        await it.cache.wait_for_sync(timeout=5)
+        (informer,) = it.cache.stats().informers
+        assert (informer.namespace, informer.labels, informer.fields) == ("shop", "app=web", "metadata.name=a")
+
+
+async def test_an_own_write_in_another_namespace_is_not_cached() -> None:
+    async with rig() as it:
+        await it.namespaces("shop")
+        it.cache.declare(ConfigMap, CacheOptions(namespaces=("shop",)))
+        await it.cache.wait_for_sync(timeout=5)
+        made = await it.create("a")
+        it.cache.record_write(CONFIG_MAP, encode(made), created=True)
+        (informer,) = it.cache.stats().informers
+        assert (informer.store.objects, informer.store.pending) == (0, 0)

@@ -110,6 +110,19 @@ async def test_hundreds_of_reflectors_start_within_ten_seconds() -> None:
     assert max(await start_times(300)) < 10
 
 
+async def test_the_starts_of_forty_and_more_collections_share_ten_seconds() -> None:
+    """Those that are registered now: each counts as one, and one that ended does not count."""
+    assert await start_times(41) == pytest.approx([number * 10 / 41 for number in range(41)])
+    stagger = Stagger()
+    for _ in range(100):
+        stagger.register()
+    for _ in range(20):
+        stagger.unregister()
+    for _ in range(3):
+        await stagger.wait()
+    assert asyncio.get_running_loop().time() == pytest.approx(40 * 10 / 41 + 2 * 10 / 80)
+
+
 async def test_starts_that_became_due_while_the_loop_was_blocked_are_still_spread() -> None:
     stagger = Stagger()
     started: list[float] = []

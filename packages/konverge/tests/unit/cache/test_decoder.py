@@ -192,6 +192,34 @@ def test_other_malformed_objects_are_stored_as_they_are(odd: dict[str, Any]) -> 
     assert (entry.key, entry.version) == (at("a"), 5)
 
 
+def test_what_is_readable_of_malformed_metadata_is_used() -> None:
+    owner = {"apiVersion": "v1", "kind": "Owner", "name": "o", "uid": "uid-owner"}
+    good: dict[str, Any] = {"labels": {"app": "web"}, "ownerReferences": [owner]}
+    managed = [manager("ours", b={}), manager("kubectl")]
+    raw = widget("a", 5, generation="many", deletionTimestamp="2026-01-01T00:00:00Z", managedFields=managed, **good)
+    entry = Decoder(WIDGET, manager="ours").decode(raw)
+
+    assert (entry.key, entry.uid, entry.version, entry.generation) == (at("a"), "uid-a", 5, 0)
+    assert (entry.label_map(), entry.owners, entry.terminating) == ({"app": "web"}, ("uid-owner",), True)
+    assert json.loads(entry.json)["metadata"]["managedFields"] == [manager("ours", b={})]
+    assert not Decoder(WIDGET).decode(widget("a", 5, generation="many")).terminating
+    assert Decoder(WIDGET).decode(widget("a", 5, generation="many")).json == widget("a", 5, generation="many")
+
+
+def test_the_error_for_an_unreadable_object_names_its_kind_and_where() -> None:
+    with pytest.raises(DecodeError, match=r"^Widget without readable metadata: ") as unreadable:
+        Decoder(WIDGET).decode(b'{"metadata":7}')
+    with pytest.raises(DecodeError, match=r"^Widget without a name or a resourceVersion$") as nameless:
+        Decoder(WIDGET).decode(b'{"metadata":{"name":"a"}}')
+    assert unreadable.value.path == nameless.value.path == ".metadata"
+
+
+def test_without_an_order_of_versions_any_version_is_a_text_and_none_is_needed() -> None:
+    unordered = Decoder(WIDGET, ordered=False)
+    assert unordered.decode(widget("a", 12)).version == "12"
+    assert unordered.decode(b'{"metadata":{"name":"a"}}').version == ""
+
+
 def test_metadata_only_stores_nothing_else() -> None:
     raw = widget("a", 1, labels={"app": "web"}, spec={"big": "x" * 1000}, managedFields=[manager("kubectl")])
     found = json.loads(Decoder(WIDGET, metadata_only=True).decode(raw).json)

@@ -520,6 +520,56 @@ async def test_stats_report_state_counters_and_error() -> None:
         assert it.reflector.stats().state is ReflectorState.STOPPED
 
 
+async def test_stats_report_ages_and_counters_of_failures() -> None:
+    async with reflector_harness(plane=await plane_with("a", "b", "c"), selection=PAGES_OF_TWO, start=False) as it:
+        assert (it.reflector.now(), it.reflector.watch_count) == (0, 0)
+        assert it.reflector.stats().error_age is None
+        assert it.reflector.stats().bookmark_age is None
+        async with running(it.reflector):
+            await asyncio.sleep(10)
+            with it.script.active(any_request, connection_refused()):
+                it.transport.reset_streams()
+                await asyncio.sleep(20)
+                failing = it.reflector.stats()
+            await asyncio.sleep(30)
+            healthy = it.reflector.stats()
+            assert it.reflector.now() == pytest.approx(60)
+    assert isinstance(failing.error, TransportError)
+    assert failing.error_age == pytest.approx(20)
+    assert (failing.synced, failing.lists, failing.pages, failing.streaming) == (True, 1, 2, False)
+    assert 4 <= failing.failures <= 8
+    assert (healthy.error, healthy.error_age) == (None, None)
+    assert (healthy.lists, healthy.pages, healthy.state) == (1, 2, ReflectorState.WATCHING)
+    assert it.reflector.watch_count == 2, "how often a watch was opened"
+    assert healthy.watches == failing.watches + 1
+
+
+async def test_stats_report_bookmarks_and_their_age() -> None:
+    async with reflector_harness(plane=await plane_with("a")) as it:
+        await asyncio.sleep(1)
+        before = it.reflector.stats().bookmarks
+        await it.elsewhere()
+        await asyncio.sleep(100)
+        stats = it.reflector.stats()
+        assert stats.bookmarks > before
+        assert stats.bookmark_age is not None
+        assert 0 <= stats.bookmark_age <= 100
+        assert it.sink.progressed[-1] == stats.resource_version
+
+
+async def test_an_observer_of_changes_is_called_for_each_change_of_state_and_error() -> None:
+    async with reflector_harness(plane=await plane_with("a"), start=False) as it:
+        seen: list[tuple[ReflectorState, bool]] = []
+        it.reflector.on_change = lambda: seen.append((it.reflector.state, it.reflector.error is not None))
+        async with running(it.reflector):
+            await asyncio.sleep(1)
+            it.script.add(any_request, connection_refused(), times=1)
+            it.transport.reset_streams()
+            await asyncio.sleep(20)
+        assert [state for state, _ in itertools.groupby(seen, key=lambda one: one[0])][-1] is ReflectorState.STOPPED
+        assert [failed for failed, _ in itertools.groupby(failed for _, failed in seen)] == [False, True, False]
+
+
 async def test_metadata_only_collections_are_watched_in_the_same_way() -> None:
     async with reflector_harness(plane=await plane_with("a"), metadata_only=True) as it:
         await asyncio.sleep(0.1)

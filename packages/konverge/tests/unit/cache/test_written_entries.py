@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,3 +62,56 @@ def test_both_entries_are_equal(metadata: Any, data: Any, escaped: bool, spaced:
     assert type(written) is type(read)
     assert written == read
     assert msgspec.json.decode(written.json) == msgspec.json.decode(read.json)
+
+
+class Unparsed(Decoder):
+    """A decoder that must not parse."""
+
+    def _head(self, raw: bytes) -> NoReturn:
+        raise AssertionError(f"parsed again: {raw!r}")
+
+
+@given(metadata=metadata, data=labels)
+def test_a_response_as_servers_write_it_is_not_parsed_again(metadata: Any, data: Any) -> None:
+    if not metadata.get("managedFields"):
+        metadata.pop("managedFields", None)  # no server writes an empty list
+    document = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": data}
+    raw = msgspec.json.encode(document)
+
+    entry = Unparsed(CONFIG_MAP, manager="shop").decode(raw, document=decode_unstructured(raw))
+
+    assert entry == Decoder(CONFIG_MAP, manager="shop").decode(raw)
+
+
+def test_the_labels_and_owners_of_written_objects_are_stored_once() -> None:
+    decoder = Unparsed(CONFIG_MAP)
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "u1"}
+    entries = []
+    for name in ("a", "b"):
+        metadata = {"name": name, "resourceVersion": "1", "uid": name, "labels": {"app": "web"}}
+        raw = msgspec.json.encode({"kind": "ConfigMap", "metadata": metadata | {"ownerReferences": [owner]}})
+        entries.append(decoder.decode(raw, document=decode_unstructured(raw)))
+    first, second = entries
+    assert (first.label_map(), first.owners) == ({"app": "web"}, ("u1",))
+    assert first.labels is second.labels
+    assert first.owners is second.owners
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"name": 7},
+        {"resourceVersion": 7},
+        {"uid": None},
+        {"namespace": 7},
+        {"generation": "many"},
+        {"labels": ["x"]},
+        {"ownerReferences": [7]},
+    ],
+)
+def test_a_response_with_odd_metadata_is_parsed_as_any_other(odd: dict[str, Any]) -> None:
+    raw = msgspec.json.encode(
+        {"kind": "ConfigMap", "metadata": {"name": "a", "resourceVersion": "1", "uid": "u"} | odd}
+    )
+    with pytest.raises(AssertionError, match="parsed again"):
+        Unparsed(CONFIG_MAP).decode(raw, document=decode_unstructured(raw))
