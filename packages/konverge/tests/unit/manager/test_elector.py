@@ -415,3 +415,80 @@ async def test_a_standby_of_a_restored_etcd_is_not_ready_and_never_writes() -> N
 
         assert [text.partition(":")[0] for _, text in b.changes[:2]] == ["started", "etcd was restored"]
         assert max(fences) == 0
+
+
+async def test_the_times_of_a_candidate_depend_only_on_its_identity() -> None:
+    async def request_times(identity: str) -> list[float]:
+        server, begin, times = EmbeddedServer(seed=1), now(), list[float]()
+
+        async def handle(request: Request) -> Response:
+            times.append(round(now() - begin, 6))
+            return await server.handle(request)
+
+        election = LeaderElection("operator", "default", identity=identity, clock=now)
+        elector = Elector(Client(InProcessTransport(handle)), election)
+        assert elector.fence.clock is now, "the clock of the election"
+        task = asyncio.create_task(elector.run())
+        await asyncio.sleep(120)
+        elector.stop()
+        await task
+        return times
+
+    assert await request_times("a") == await request_times("a") != await request_times("b")
+
+
+async def test_the_life_of_a_leader_is_logged_with_its_lease_and_identity(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "konverge.manager")
+
+    def logged() -> list[tuple[str, str, str]]:
+        records = [record for record in caplog.records if record.name == "konverge.manager"]
+        caplog.clear()
+        assert all((vars(one)["lease"], vars(one)["identity"]) == ("default/operator", "a") for one in records)
+        return [(one.levelname, one.getMessage(), vars(one).get("reason", "")) for one in records]
+
+    async with Electors.open() as electors:
+        a = await electors.join("a")
+        await asyncio.sleep(5)
+        assert logged() == [("INFO", "became leader", "")]
+        with a.script.active(any_request, status_response(503, message="down for a while")):
+            await asyncio.sleep(30)
+        lines = logged()
+        assert lines[0][:2] == ("WARNING", "lease request failed")
+        assert "down for a while" in lines[0][2]
+        ((level, _, reason),) = [line for line in lines if line[1] == "leader election lost"]
+        assert (level, bool(reason)) == ("WARNING", True)
+        await asyncio.sleep(30)
+        logged()
+        await a.stop()
+        assert logged() == [("INFO", "stopped leading", "")]
+        assert [text for _, text in a.events] == ["a became leader", "a stopped leading"] * 2
+
+
+async def test_a_release_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async with Electors.open() as electors:
+        a = await electors.join("a")
+        await asyncio.sleep(5)
+        with a.script.active(any_request, status_response(503, message="down for a while")):
+            begin = now()
+            await a.stop()
+            assert now() - begin <= 10
+        (record,) = [one for one in caplog.records if one.getMessage() == "lease release failed"]
+        assert "down for a while" in vars(record)["reason"]
+        assert (await electors.lease()).spec.holder_identity == "a"
+
+
+async def test_stats_count_terms_renewals_and_failures() -> None:
+    async with Electors.open() as electors:
+        a, b = await electors.join("a"), await electors.join("b")
+        await asyncio.sleep(10)
+        leader, standby = a.elector.stats(), b.elector.stats()
+        assert (leader.name, leader.identity, leader.leading, leader.holder) == ("operator", "a", True, "a")
+        assert (standby.leading, standby.holder, standby.terms, standby.renew_count) == (False, "a", 0, 0)
+        assert (leader.terms, leader.failures, leader.error) == (1, 0, "")
+        with a.script.active(any_request, connection_refused()):
+            await asyncio.sleep(60)
+        await asyncio.sleep(60)
+        stopped, now_leader = a.elector.stats(), b.elector.stats()
+        assert (stopped.leading, stopped.holder, stopped.terms) == (False, "b", 1)
+        assert stopped.failures > 5
+        assert (now_leader.leading, now_leader.terms) == (True, 1)

@@ -11,6 +11,7 @@ import pytest
 
 from konverge.client import Client, InProcessTransport
 from konverge.k8s.coordination.v1 import Lease
+from konverge.manager.background import background as in_background
 from konverge.manager.election_runner import ElectionRunner
 from konverge.manager.elector import LeaderElection
 from konverge.manager.heartbeat import Heartbeat, LoopMonitor
@@ -136,11 +137,46 @@ def test_a_blocked_loop_is_logged_once_and_then_steps_down_once(caplog: pytest.L
         heartbeat.fixed_age = age
         monitor.check()
 
-    assert [record.levelname for record in caplog.records] == ["WARNING", "ERROR"]
-    assert len(reasons) == 1
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("WARNING", "event loop blocked"),
+        ("ERROR", "event loop blocked for too long, stepping down"),
+    ]
+    logged = [vars(record)["reason"] for record in caplog.records]
+    assert logged[0].startswith("the event loop is blocked for 6 s by WebApp shop/web, at ")
+    assert [logged[1]] == reasons
     assert reasons[0].startswith("the event loop is blocked for 61 s by WebApp shop/web, at ")
     assert monitor.slow_reason()
     assert monitor.not_live_reason()
+
+
+@pytest.mark.parametrize(("age", "slow", "blocked"), [(4.9, False, False), (5, True, False), (60, True, True)])
+def test_five_seconds_are_slow_and_sixty_are_too_long(age: float, slow: bool, blocked: bool) -> None:
+    heartbeat, reasons = FixedHeartbeat(), Reasons()
+    monitor = LoopMonitor(heartbeat, active_handlers=str, step_down=reasons.append)
+    heartbeat.fixed_age = age
+    monitor.check()
+    assert (bool(monitor.slow_reason()), bool(monitor.not_live_reason()), bool(reasons)) == (slow, blocked, blocked)
+    if slow:
+        assert (
+            monitor.slow_reason()
+            == f"the event loop is blocked for {age:.0f} s by an unknown handler, at an unknown location"
+        )
+
+
+async def test_the_age_of_a_heartbeat_is_the_time_since_the_last_one() -> None:
+    time = [100.0]
+    heartbeat = Heartbeat(clock=lambda: time[0])
+    assert heartbeat.age() == 0
+    async with in_background(heartbeat.run()):
+        await asyncio.sleep(0.1)
+        time[0] = 100.4
+        assert heartbeat.age() == pytest.approx(0.4)
+        await asyncio.sleep(0.5)
+        assert heartbeat.age() == 0
+        time[0] = 50.0  # a clock that goes back
+        assert heartbeat.age() == 0
+    time[0] = 200.0
+    assert heartbeat.age() == 0, "it does not run"
 
 
 def test_a_loop_that_recovers_is_monitored_again() -> None:

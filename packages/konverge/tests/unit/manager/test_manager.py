@@ -12,7 +12,7 @@ import pytest
 
 from gadgets import Gadget, World, gadget, operating, world_with_gadgets
 from konverge import Client, Context, Controller, Key, Manager, ObjectMeta, Result, controller_for
-from konverge.errors import ConfigError, LeaseLost
+from konverge.errors import ConfigError, LeaseLost, WriteRefused
 from konverge.k8s.coordination.v1 import Lease
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.manager import LeaderElection
@@ -153,6 +153,33 @@ async def test_a_lease_that_cannot_be_renewed_stops_the_process_before_the_lease
     with broken, pytest.raises(LeaseLost, match="is no longer the leader"):
         await serving
     assert broken_at < cancelled[0] <= broken_at + 10 + 2
+
+
+async def test_a_task_that_outlives_its_reconcile_writes_only_while_this_process_leads() -> None:
+    world = await world_with_gadgets()
+    writes: list[asyncio.Task[ConfigMap]] = []
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        async def write_after(seconds: float) -> ConfigMap:
+            await asyncio.sleep(seconds)
+            return await ctx.client.create(ConfigMap(metadata=ObjectMeta(name=f"at-{seconds:g}", namespace="default")))
+
+        writes.extend(asyncio.create_task(write_after(seconds)) for seconds in (5.0, 60.0))
+
+    await world.client.create(gadget("a"))
+    manager = Manager(world.operator_client(), name="gadget-operator", leader_election=election("only"))
+    manager.add(controller_for(Gadget).build(reconcile))
+    serving = asyncio.ensure_future(manager.serve())
+    await asyncio.sleep(10)
+    with (
+        world.transport.script.active(lambda request: "leases" in request.path, status_response(503)),
+        pytest.raises(LeaseLost),
+    ):
+        await serving
+    await asyncio.wait(writes)
+    assert (await writes[0]).name == "at-5"
+    with pytest.raises(WriteRefused):
+        await writes[1]
 
 
 async def test_reconciles_in_flight_may_end_within_the_grace() -> None:

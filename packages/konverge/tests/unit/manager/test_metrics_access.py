@@ -161,8 +161,13 @@ async def test_a_flood_of_tokens_costs_few_requests_in_flight_and_little_memory(
     server.delay = 1.0
     found = await asyncio.gather(*(reviews.authorize(f"Bearer forged-{n}", "/metrics") for n in range(500)))
 
-    assert {decision.status for decision in found} == {401, 503}
-    assert server.most_in_flight <= 4
+    assert {(decision.status, decision.message) for decision in found} == {
+        (401, "the token is not valid"),
+        (503, "too many requests are waiting for the API server"),
+    }
+    assert [decision.status for decision in found].count(401) == 64
+    assert server.most_in_flight == 4
+    assert (await reviews.authorize("Bearer forged", "/metrics")).status == 401, "nobody waits any more"
     assert len(reviews._cache) <= 20
 
 
@@ -173,3 +178,39 @@ async def test_many_at_once_with_one_token_cost_one_review_for_each_request_in_f
 
     assert {decision.status for decision in found} == {200}
     assert len(server.reviews) <= 2 * 4
+
+
+@pytest.mark.parametrize("user", [None, {"uid": "7"}, {"username": ""}])
+async def test_a_token_without_a_user_is_denied(server: ReviewServer, user: dict[str, str] | None) -> None:
+    class Nameless(ReviewServer):
+        def _TokenReview(self, spec: Any) -> Any:  # noqa: N802
+            return {"authenticated": True, "user": user}
+
+    reviews = await Nameless().access_reviews()
+    assert await reviews.authorize(PROMETHEUS, "/metrics") == AccessDecision(401, "the token is not valid")
+
+
+async def test_reviews_carry_the_audiences_and_all_facts_about_the_user(server: ReviewServer) -> None:
+    reviews = await server.access_reviews(audiences=("metrics",))
+    await reviews.authorize(f"bearer  {PROMETHEUS.removeprefix('Bearer ')} ", "/metrics")
+    (_, token), (_, access) = server.reviews
+    assert token == {"token": "secret-of-prometheus", "audiences": ["metrics"]}
+    assert access == {
+        "user": "prometheus",
+        "uid": "7",
+        "groups": ["watchers"],
+        "extra": {"from": ["here"]},
+        "nonResourceAttributes": {"path": "/metrics", "verb": "get"},
+    }
+
+
+async def test_an_api_server_that_fails_is_logged_once_until_it_answers(
+    server: ReviewServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    reviews = await server.access_reviews()
+    for down in (True, True, False, True):
+        server.down = down
+        await reviews.authorize(f"Bearer {down}-{len(server.reviews)}", "/metrics")
+    logged = [vars(record) for record in caplog.records if record.name == "konverge.manager"]
+    assert [record["message"] for record in logged] == ["access review failed"] * 2
+    assert "connection refused" in logged[0]["reason"]

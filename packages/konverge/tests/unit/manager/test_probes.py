@@ -19,6 +19,7 @@ from konverge.certificates import Authority
 from konverge.errors import ConfigError
 from konverge.manager.health import Check, Health
 from konverge.manager.lease_thread import LeaseThread
+from konverge.manager.metrics_access import AccessDecision, AccessReviews
 from konverge.manager.probes import ProbeServer, split_address
 from konverge.manager.tls_files import TlsFiles
 from konverge.objects import Key
@@ -152,6 +153,9 @@ async def test_why_is_called_with_controller_and_key_and_returned_as_json() -> N
         for path in ("/debug/why/pod", "/debug/why/pod/shop/unknown"):
             assert (await get(server.port, path)).text == "there is no controller 'pod' (there are: webapp, node)\n"
 
+        empty = await get(server.port, "/debug/why/node/unknown")
+        assert empty.text == "no reconcile history of node unknown (it has that of no keys)\n"
+
     assert calls[:2] == [("webapp", Key("shop", "web")), ("node", Key("", "node-1"))]
 
 
@@ -163,7 +167,9 @@ async def test_an_error_in_a_handler_is_500_and_the_server_goes_on(caplog: pytes
         response = await get(server.port, "/debug/why/a/b/c")
         assert (response.status, response.text) == (500, "internal error, see the log\n")
         assert (await get(server.port, "/healthz")).status == 200
-    assert "probe failed" in caplog.text
+    (record,) = [record for record in caplog.records if record.name == "konverge.manager"]
+    assert (record.getMessage(), vars(record)["path"]) == ("probe failed", "/debug/why/a/b/c")
+    assert "secret of a b/c" in caplog.text
 
 
 async def test_a_port_in_use_is_named() -> None:
@@ -259,6 +265,55 @@ async def test_a_certificate_that_is_renewed_is_used_for_new_connections(tmp_pat
 async def test_a_certificate_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"certificate of the probes could not be loaded from .*tls\.crt"):
         await ProbeServer("127.0.0.1:0", Health(), tls=TlsFiles(tmp_path / "tls.crt", tmp_path / "tls.key")).start()
+
+
+class Doors(AccessReviews):
+    """Decides by the token alone, and records what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def authorize(self, authorization: str, path: str) -> AccessDecision:
+        self.asked.append((authorization, path))
+        decisions = {"": AccessDecision(401, "a token"), "Bearer guest": AccessDecision(403, "not you")}
+        return decisions.get(authorization, AccessDecision(200))
+
+
+async def test_metrics_and_histories_need_access_and_probes_do_not() -> None:
+    doors, registry = Doors(), CollectorRegistry()
+    async with serving(access=doors, registry=registry, why=lambda *_: {"a": ["b"]}) as server:
+        paths = ("/metrics", "/debug/why", "/debug/why/a", "/debug/why/a/b", "/debug/why/a/b/c")
+        for path in paths:
+            nobody = await get(server.port, path)
+            assert (nobody.status, nobody.text) == (401, "a token\n")
+            assert nobody.headers["www-authenticate"] == "Bearer"
+            guest = await get(server.port, path, Authorization="Bearer guest")
+            assert (guest.status, guest.text) == (403, "not you\n")
+            assert "www-authenticate" not in guest.headers
+            assert (await get(server.port, path, Authorization="Bearer admin")).status == 200
+        for path in ("/healthz", "/readyz", "/readyz/ping"):
+            assert (await get(server.port, path)).status == 200
+    assert doors.asked == [(token, path) for path in paths for token in ("", "Bearer guest", "Bearer admin")]
+
+
+async def test_a_certificate_that_cannot_be_reloaded_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    time = [0.0]
+    write_pair(tmp_path, Authority("test-ca"), "one")
+    tls = TlsFiles(tmp_path / "tls.crt", tmp_path / "tls.key", clock=lambda: time[0])
+    tls.context()
+    tls.refresh()
+    (tmp_path / "tls.crt").unlink()
+    for time[0] in (9.0, 10.0, 19.0):
+        tls.refresh()
+    (record,) = [record for record in caplog.records if record.name == "konverge.manager"]
+    assert record.getMessage() == "certificate reload failed"
+    assert "tls.crt" in vars(record)["reason"]
 
 
 # Health without a server
