@@ -17,17 +17,24 @@ __all__ = ["MariaDBLoad", "new_client", "query"]
 TABLE = "CREATE TABLE IF NOT EXISTS writes (client int, number int, PRIMARY KEY (client, number))"
 
 
-async def new_client(host: str, login: Login) -> Process:
+async def new_client(host: str, login: Login, *further: str) -> Process:
     """Start a client. It prints the rows of each statement at once, and ends with the first error."""
-    options = ("--no-defaults", f"--host={host}", f"--user={login.user}", "--protocol=tcp", "--connect-timeout=3")
+    options = (
+        "--no-defaults",
+        f"--host={host}",
+        f"--user={login.user}",
+        "--protocol=tcp",
+        "--connect-timeout=3",
+        *further,
+    )
     env = {**os.environ, "MYSQL_PWD": login.password}
     command = ("mariadb", *options, "--batch", "--unbuffered", "--skip-column-names", "--skip-reconnect")
     return await asyncio.create_subprocess_exec(*command, login.database, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=env)
 
 
-async def query(host: str, login: Login, statement: str) -> tuple[int, list[str], str]:
-    """Execute statements; return the exit code, the rows, and what went wrong."""
-    client = await new_client(host, login)
+async def query(host: str, login: Login, statement: str, *further: str) -> tuple[int, list[str], str]:
+    """Execute statements; return the exit code, the rows, and what went wrong. `further` are options of the client."""
+    client = await new_client(host, login, *further)
     try:
         async with asyncio.timeout(2 * ATTEMPT):
             output, errors = await client.communicate(statement.encode())

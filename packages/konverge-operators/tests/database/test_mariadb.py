@@ -19,7 +19,7 @@ from konverge_operators.database.mariadb.engine import MariaDB
 from konverge_operators.database.mariadb.logins import create_login, invalidate_login
 from konverge_operators.database.mariadb.member.api_server import REPORT
 from konverge_operators.database.mariadb.member.decisions import EMPTY, Position, Record, Report
-from konverge_operators.database.mariadb.member.positions import mark_safe, parse_recovery, read_state
+from konverge_operators.database.mariadb.member.positions import NO_UUID, mark_safe, parse_recovery, read_state
 from konverge_operators.database.mariadb.states import observed_members
 from konverge_operators.database.names import secrets_of
 from konverge_operators.database.versions import find_violation, resolve_version
@@ -76,6 +76,17 @@ def test_data_that_is_not_complete_has_no_position(tmp_path: Path) -> None:
     assert read_state(tmp_path) == EMPTY
     (tmp_path / "grastate.dat").write_text("")
     assert read_state(tmp_path) == EMPTY
+
+
+def test_complete_data_without_a_history_is_that_of_a_statement_that_was_killed(tmp_path: Path) -> None:
+    """Galera has no history in its state while a statement changes a table."""
+    (tmp_path / "grastate.dat").write_text(STATE.format(uuid=NO_UUID, seqno=-1))
+    (tmp_path / "ibdata1").touch()
+    assert read_state(tmp_path, is_complete=True) is None
+    mark_safe(tmp_path, U)
+    assert f"uuid:    {U}\nseqno:   -1\nsafe_to_bootstrap: 1\n" in (tmp_path / "grastate.dat").read_text()
+    (tmp_path / "sst_in_progress").touch()
+    assert read_state(tmp_path, is_complete=True) == EMPTY
 
 
 # Configuration
@@ -135,7 +146,9 @@ def test_the_script_gives_the_owner_its_database_only() -> None:
     text = script("my_app", "keeper")
     assert "GRANT ALL PRIVILEGES ON `my\\_app`.* TO 'keeper'@'%'" in text
     assert "'root'@'%'" not in text
-    assert text.count("$SUPERUSER_PASSWORD") == text.count("$APPLICATION_PASSWORD") == 1
+    assert text.count("IDENTIFIED BY PASSWORD '$SUPERUSER_PASSWORD'") == 1
+    assert text.count("IDENTIFIED BY PASSWORD '$APPLICATION_PASSWORD'") == 1
+    assert "IDENTIFIED BY '" not in text
 
 
 def test_a_login_is_created_by_a_hash_and_locked_at_its_end() -> None:
@@ -150,6 +163,23 @@ def test_the_connection_has_the_same_keys_as_that_of_postgresql() -> None:
     found = MariaDB().connection(mariadb(), "db-rw", Login("app", "a/b"))
     assert found["uri"] == "mysql://app:a%2Fb@db-rw:3306/app"
     assert set(found) - {"provider"} == {"type", "host", "port", "username", "password", "database", "uri"}
+
+
+def test_with_tls_clients_and_members_need_it() -> None:
+    wanted = mariadb(tls={"enabled": True})
+    found = MariaDB().render(wanted, "10.11.19", secrets_of(wanted))
+    text = found.config["my.cnf"]
+    assert 'require_secure_transport = "ON"' in text
+    assert 'ssl_key = "/etc/database-tls/tls.key"' in text
+    assert text.endswith("[sst]\nssl-mode = VERIFY_CA\n")
+    assert {"name": "TLS", "value": "/etc/database-tls"} in found.container["env"]
+    assert found.container["volumeMounts"] == [{"name": "tls", "mountPath": "/etc/database-tls", "readOnly": True}]
+    assert [one["secret"]["secretName"] for one in found.volumes] == [f"{NAME}-tls"]
+    connection = MariaDB().connection(wanted, "db-rw", Login("app", "x"))
+    assert connection["uri"] == "mysql://app:x@db-rw:3306/app?ssl-mode=REQUIRED"
+    assert connection["ssl-mode"] == "REQUIRED"
+    without = mariadb()
+    assert "ssl" not in MariaDB().render(without, "10.11.19", secrets_of(without)).config["my.cnf"]
 
 
 def test_the_members_are_made_of_the_same_parts_whenever_they_are_rendered() -> None:
@@ -213,7 +243,6 @@ def test_before_there_is_a_record_nothing_is_initialised() -> None:
     [
         ({"replicas": 2}, "odd number of replicas"),
         ({"replicas": 3, "synchronous": "strict"}, "set synchronous to off or on"),
-        ({"tls": {"enabled": True}}, "mariadb has no TLS yet"),
     ],
 )
 async def test_what_the_engine_cannot_do_is_refused(cluster: TestCluster, spec: dict[str, Any], message: str) -> None:

@@ -17,7 +17,7 @@ from konverge.certificates import Authority
 from konverge_operators.database.mariadb.member.api_server import ApiServer, ApiServerError, Peer, StoredRecord
 from konverge_operators.database.mariadb.member.decisions import EMPTY, Position, Record, Report
 from konverge_operators.database.mariadb.member.loop import Loop
-from konverge_operators.database.mariadb.member.positions import read_state
+from konverge_operators.database.mariadb.member.positions import NO_UUID, read_state
 from konverge_operators.database.mariadb.member.server import Address, Server, ServerError, View
 from konverge_operators.database.mariadb.member.status_server import PORT, query_member
 
@@ -132,6 +132,9 @@ class HealthyServer(Server):
     def observe(self) -> View:
         return View(True, True, Position(U, 7), ("db-0", "db-1"), True, True)
 
+    def mark_complete(self) -> None:
+        """Record nothing."""
+
     def stop(self, timeout: float = 100.0) -> None:
         self.stops += 1
 
@@ -219,6 +222,39 @@ def test_to_join_does_not_change_the_state_of_data(server: Server, tmp_path: Pat
     assert (tmp_path / "data/grastate.dat").read_text() == state
 
 
+@pytest.fixture
+def killed(server: Server, tmp_path: Path) -> Server:
+    """A server that has served, and was killed while a statement changed a table."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/ibdata1").touch()
+    server.mark_complete()
+    (tmp_path / "data/grastate.dat").write_text(f"uuid:    {NO_UUID}\nseqno:   -1\nsafe_to_bootstrap: 0\n")
+    recovering(tmp_path, f"{U}:12")
+    return server
+
+
+def test_a_member_killed_while_a_table_changes_has_a_position(killed: Server, tmp_path: Path) -> None:
+    """Its state still has no history: when it joins, all data is fetched."""
+    assert killed.read_position(renew) == Position(U, 12)
+    assert NO_UUID in (tmp_path / "data/grastate.dat").read_text()
+
+
+def test_a_member_killed_while_a_table_changes_can_bootstrap(killed: Server, tmp_path: Path) -> None:
+    killed.start([], killed.read_position(renew))
+    killed.stop()
+    assert f"uuid:    {U}\nseqno:   -1\nsafe_to_bootstrap: 1\n" == (tmp_path / "data/grastate.dat").read_text()
+    assert killed.read_position(renew) == Position(U, 12)
+
+
+def test_a_member_that_joins_is_not_complete_until_it_serves(killed: Server) -> None:
+    """All data may be fetched meanwhile, and the state has no history then either."""
+    killed.start(["127.0.0.2"], killed.read_position(renew))
+    killed.stop()
+    assert killed.read_position(renew) == EMPTY
+    killed.mark_complete()
+    assert killed.read_position(renew) == Position(U, 12)
+
+
 WAITS = "while [ ! -e {go} ]; do /bin/sleep 0.01; done"
 
 
@@ -246,3 +282,26 @@ def test_the_failure_of_a_program_is_reported(server: Server, tmp_path: Path) ->
     with pytest.raises(ServerError, match="mariadb-install-db: disk full"):
         server.initialize("", renew)
     assert not (tmp_path / "data").exists()
+
+
+def test_the_failure_of_a_script_does_not_quote_it(server: Server, tmp_path: Path) -> None:
+    program(tmp_path / "bin", "mariadb-install-db", "true")
+    program(tmp_path / "bin", "mariadbd", "echo \"ERROR: 1064 a mistake near '$(cat)' at line 1\" >&2; exit 1")
+    with pytest.raises(ServerError, match="ERROR: 1064 a mistake near") as caught:
+        server.initialize("CREATE USER 'a' IDENTIFIED BY\nPASSWORD '*0';", renew)
+    assert "CREATE" not in str(caught.value)
+    assert "*0" not in str(caught.value)
+
+
+def test_with_tls_members_show_each_other_their_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "data").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    program(tmp_path / "bin", "mariadbd", f'echo "$@" > {tmp_path / "arguments"}')
+    server = Server(Address("db-0", "db", "127.0.0.1", tmp_path, "my.cnf", "provider", tls="/tls"), {})
+    server.start(["127.0.0.2"], EMPTY)
+    while server.runs:
+        pass
+    found = (tmp_path / "arguments").read_text()
+    assert "gmcast.listen_addr=ssl://127.0.0.1:4567" in found
+    assert "socket.ssl=yes;socket.ssl_ca=/tls/ca.crt;socket.ssl_cert=/tls/tls.crt;socket.ssl_key=/tls/tls.key" in found

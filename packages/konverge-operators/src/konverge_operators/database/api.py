@@ -81,11 +81,6 @@ _MARIADB = (
         message="mariadb always replicates a write before it is acknowledged: set synchronous to off or on",
         field_path=".synchronous",
     ),
-    Rule(
-        "self.engine != 'mariadb' || !self.tls.enabled",
-        message="mariadb has no TLS yet: use postgresql",
-        field_path=".tls",
-    ),
 )
 """What the engine cannot do is refused by the API server, not found out later."""
 

@@ -24,7 +24,8 @@ from konverge_operators.database.names import certificate_secret, read_only_serv
 
 __all__ = ["Certificate", "ensure_certificate", "hosts_of", "reload_certificate"]
 
-_POLICY: Final = RotationPolicy(overlap=timedelta(days=1))
+_POLICY: Final = RotationPolicy(overlap=timedelta(days=1), for_clients=True)
+"""Members of some engines show it to each other in both directions."""
 
 
 @dataclass(frozen=True)

@@ -53,12 +53,18 @@ def make_authority(name: str, *, now: datetime, lifetime: timedelta) -> KeyPair:
     return _key_pair(certificates.make_authority(numbered, now=now, until=now + lifetime))
 
 
-def sign_serving(authority: KeyPair, hosts: Iterable[str], *, now: datetime, lifetime: timedelta) -> KeyPair:
-    """Create a serving certificate for these hosts, names or addresses; it never outlives the authority."""
+def sign_serving(
+    authority: KeyPair, hosts: Iterable[str], *, now: datetime, lifetime: timedelta, for_clients: bool = False
+) -> KeyPair:
+    """Create a serving certificate for these hosts, names or addresses; it never outlives the authority.
+
+    With `for_clients` it is accepted from clients too.
+    """
     names = tuple(hosts)
     signer = Identity(_load(authority.certificate), _private_key(authority.key))
     # The common name has at most 64 characters and is not used: hosts are subject alternative names.
-    subject = Subject(names[0][:64], hosts=names)
+    purposes = (certificates.SERVER, certificates.CLIENT) if for_clients else (certificates.SERVER,)
+    subject = Subject(names[0][:64], hosts=names, purposes=purposes)
     until = min(now + lifetime, authority.expires)
     return _key_pair(certificates.sign_certificate(signer, subject, now=now, until=until))
 

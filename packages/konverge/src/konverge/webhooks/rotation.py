@@ -41,7 +41,8 @@ class RotationPolicy:
     """The lifetimes of certificates. Each is renewed when a third of its lifetime is left.
 
     `overlap` is how long an authority is trusted before it signs: the time that the slowest API server needs to notice
-    a changed bundle.
+    a changed bundle. With `for_clients` the certificate is also accepted from clients: servers that connect to each
+    other show it in both directions.
 
     Raises: ValueError for durations that contradict each other.
     """
@@ -49,6 +50,7 @@ class RotationPolicy:
     authority: timedelta = timedelta(days=730)
     serving: timedelta = timedelta(days=90)
     overlap: timedelta = timedelta(hours=1)
+    for_clients: bool = False
 
     def __post_init__(self) -> None:
         if not timedelta(0) < self.serving <= self.authority / 3:
@@ -150,7 +152,9 @@ def _apply(
             return _apply(Action.RENEW, replace(state, current=state.next, next=None), hosts, now, policy)
         case Action.RENEW:
             assert state.current is not None
-            return replace(state, serving=sign_serving(state.current, hosts, now=now, lifetime=policy.serving))
+            lifetime, for_clients = policy.serving, policy.for_clients
+            serving = sign_serving(state.current, hosts, now=now, lifetime=lifetime, for_clients=for_clients)
+            return replace(state, serving=serving)
         case Action.DROP_EXPIRED:
             return replace(state, bundle=_without_expired(state.bundle, now))
 

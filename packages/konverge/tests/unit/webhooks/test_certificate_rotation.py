@@ -5,12 +5,14 @@ from __future__ import annotations
 import ssl
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from cryptography import x509
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from konverge.certificates import CLIENT, SERVER
 from konverge.webhooks import RotationPolicy, service_hosts
 from konverge.webhooks.authorities import (
     KeyPair,
@@ -70,6 +72,14 @@ class RotationHistory:
 
     def count(self, action: Action) -> int:
         return sum(1 for _, each in self.done if each is action)
+
+
+def test_a_certificate_is_accepted_from_clients_if_the_policy_says_so() -> None:
+    for policy, expected in ((POLICY, [SERVER]), (replace(POLICY, for_clients=True), [SERVER, CLIENT])):
+        state = apply_actions((Action.START_OVER,), CertificateState(), tuple(HOSTS), now=START, policy=policy)
+        assert state.serving is not None
+        loaded = x509.load_pem_x509_certificate(state.serving.certificate)
+        assert list(loaded.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value) == expected
 
 
 def test_ten_years_of_checks_keep_a_valid_certificate_at_all_times() -> None:
@@ -215,7 +225,7 @@ def test_starting_over_keeps_trusting_what_others_still_show() -> None:
         {"overlap": 200 * DAY},
     ],
 )
-def test_lifetimes_that_contradict_each_other_are_rejected(times: dict[str, timedelta]) -> None:
+def test_lifetimes_that_contradict_each_other_are_rejected(times: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"of an authority's lifetime|of its authority's"):
         RotationPolicy(**times)
 

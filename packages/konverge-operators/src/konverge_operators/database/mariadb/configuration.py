@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from konverge_operators.database.certificate_files import TLS_DIRECTORY
+
 __all__ = [
     "DIRECTORY",
     "OPTIONS_FILE",
@@ -78,6 +80,17 @@ _OPTIONS: Final[Mapping[str, str]] = {
 """All members have the same binary log: Galera numbers the transactions. Any of them can go on with the archive."""
 
 
+_TLS_OPTIONS: Final[Mapping[str, str]] = {
+    "ssl_ca": f"{TLS_DIRECTORY}/ca.crt",
+    "ssl_cert": f"{TLS_DIRECTORY}/tls.crt",
+    "ssl_key": f"{TLS_DIRECTORY}/tls.key",
+    "tls_version": "TLSv1.2,TLSv1.3",
+    "require_secure_transport": "ON",
+}
+_TLS_TRANSFER: Final = ("[sst]", "ssl-mode = VERIFY_CA")
+"""A transfer of all data uses stunnel, with the same files; both sides verify each other."""
+
+
 def find_denied(parameters: Mapping[str, str]) -> Iterator[str]:
     """Yield why parameters are refused. A name has one form here: the server also knows it with dashes and prefixes."""
     for name, value in sorted(parameters.items()):
@@ -96,23 +109,24 @@ def _is_denied(name: str, names: str) -> bool:
     return name not in _WHOLE and any(one.startswith(name) for one in names.replace(".*", "").split("|"))
 
 
-def options(parameters: Mapping[str, str]) -> str:
+def options(parameters: Mapping[str, str], *, tls: bool = False) -> str:
     """Return the file of options, with the parameters of the user."""
-    lines = [f"{name} = {_quoted(value)}" for name, value in sorted({**_OPTIONS, **parameters}.items())]
-    return "\n".join(["[mysqld]", "skip_name_resolve", *lines, ""])
+    every = {**_OPTIONS, **parameters, **(_TLS_OPTIONS if tls else {})}
+    lines = [f"{name} = {_quoted(value)}" for name, value in sorted(every.items())]
+    return "\n".join(["[mysqld]", "skip_name_resolve", *lines, *(_TLS_TRANSFER if tls else ()), ""])
 
 
 def script(database: str, owner: str) -> str:
-    """Return the script that creates the users and the database; the member puts the passwords in."""
+    """Return the script that creates the users and the database; the member puts the hashes of the passwords in."""
     return f"""\
 FLUSH PRIVILEGES;
 DELETE FROM mysql.global_priv WHERE User = '' OR (User = '{SUPERUSER}' AND Host <> 'localhost');
 FLUSH PRIVILEGES;
-ALTER USER '{SUPERUSER}'@'localhost' IDENTIFIED BY '$SUPERUSER_PASSWORD';
-CREATE USER '{REPLICATION}'@'%' IDENTIFIED BY '$REPLICATION_PASSWORD';
+ALTER USER '{SUPERUSER}'@'localhost' IDENTIFIED BY PASSWORD '$SUPERUSER_PASSWORD';
+CREATE USER '{REPLICATION}'@'%' IDENTIFIED BY PASSWORD '$REPLICATION_PASSWORD';
 {replication_rights()}
 CREATE DATABASE `{database}`;
-CREATE USER '{owner}'@'%' IDENTIFIED BY '$APPLICATION_PASSWORD';
+CREATE USER '{owner}'@'%' IDENTIFIED BY PASSWORD '$APPLICATION_PASSWORD';
 GRANT ALL PRIVILEGES ON `{_pattern(database)}`.* TO '{owner}'@'%';
 """
 

@@ -11,9 +11,11 @@ from typing import Final
 from urllib.parse import quote
 
 from konverge import NotFound
+from konverge.client import ExecResult
 from konverge.errors import ApiError, DecodeError, TransportError
 from konverge.k8s.core.v1 import ConfigMap, Pod
 from konverge_operators.database.api import Database
+from konverge_operators.database.certificate_files import NOT_YET, reload_script, tls_volumes
 from konverge_operators.database.engine import (
     ArchiveState,
     EngineError,
@@ -45,11 +47,12 @@ from konverge_operators.database.mariadb.configuration import (
 from konverge_operators.database.mariadb.logins import alternate_of, create_login, invalidate_login
 from konverge_operators.database.mariadb.member.api_server import ROLE, record_name
 from konverge_operators.database.mariadb.member.decisions import Record
-from konverge_operators.database.mariadb.members import CLIENT, DATA, MARIADB_PORT, MEMBER_PORTS, container
+from konverge_operators.database.mariadb.member.positions import NO_UUID
+from konverge_operators.database.mariadb.members import CLIENT, DATA, MARIADB_PORT, MEMBER_PORTS, RELOAD, container
 from konverge_operators.database.mariadb.permissions import rules
 from konverge_operators.database.mariadb.states import observed_members, report_of
 from konverge_operators.database.mariadb.versions import MAJORS
-from konverge_operators.database.names import selector_of
+from konverge_operators.database.names import certificate_secret, selector_of
 from konverge_operators.manifests import Json
 
 __all__ = ["MariaDB"]
@@ -82,12 +85,16 @@ class MariaDB:
     def render(self, database: Database, version: str, secrets: SecretNames) -> MemberTemplate:
         spec = database.spec
         return MemberTemplate(
-            container=container(version, database.name, selector_of(database), secrets),
+            container=container(version, database.name, selector_of(database), secrets, tls=spec.tls.enabled),
             port=MARIADB_PORT,
-            config={OPTIONS_FILE: options(spec.parameters), SCRIPT_FILE: script(spec.database, spec.owner)},
+            config={
+                OPTIONS_FILE: options(spec.parameters, tls=spec.tls.enabled),
+                SCRIPT_FILE: script(spec.database, spec.owner),
+            },
             config_path=DIRECTORY,
             data_path=DATA,
             member_ports=MEMBER_PORTS,
+            volumes=tls_volumes(certificate_secret(database), tls=spec.tls.enabled),
             role_rules=rules(database.name),
             primary_labels={ROLE: "primary"},
             replica_labels={ROLE: "replica"},
@@ -104,6 +111,8 @@ class MariaDB:
 
     def connection(self, database: Database, host: str, login: Login) -> dict[str, str]:
         user, password, name = (quote(one, safe="") for one in (login.username, login.password, database.spec.database))
+        mode = {"ssl-mode": "REQUIRED"} if database.spec.tls.enabled else {}
+        query = "".join(f"?{key}={value}" for key, value in mode.items())
         return {
             "type": "mysql",
             "provider": "mariadb",
@@ -112,7 +121,8 @@ class MariaDB:
             "username": login.username,
             "password": login.password,
             "database": database.spec.database,
-            "uri": f"mysql://{user}:{password}@{host}:{MARIADB_PORT}/{name}",
+            "uri": f"mysql://{user}:{password}@{host}:{MARIADB_PORT}/{name}{query}",
+            **mode,
         }
 
     def member_changed(self, before: Pod, after: Pod) -> bool:
@@ -136,9 +146,6 @@ class MariaDB:
 
     def render_upgrade(self, database: Database, major: str, version: str) -> Json:
         raise EngineError(f"{database.key}: from {major} to {version}: {_NOT_YET}")
-
-    async def reload_certificate(self, target: Target, member: str, digest: str) -> bool:  # noqa: ARG002
-        raise EngineError(f"{member}: TLS: {_NOT_YET}")
 
     async def finish_upgrade(self, target: Target, message: str) -> None:  # noqa: ARG002
         raise EngineError(f"{target.name}: an upgrade: {_NOT_YET}")
@@ -164,8 +171,12 @@ class MariaDB:
         """Do nothing: no parameter waits for a restart of the server alone."""
 
     async def rebuild(self, target: Target, member: str) -> None:
-        """Delete the mark of the history of a replica and stop its server: it fetches all data again."""
-        command = 'rm -f "$DATA/data/grastate.dat" "$DATA/diverged" && kill -KILL "$(cat "$DATA/data/mariadbd.pid")"'
+        """Let a replica have no history, and stop its server: it fetches all data again."""
+        state = f"version: 2.1\\nuuid:    {NO_UUID}\\nseqno:   -1\\nsafe_to_bootstrap: 0\\n"
+        command = (
+            f'cd "$DATA" && rm -f complete diverged && printf "{state}" > data/grastate.dat'
+            ' && kill -KILL "$(cat data/mariadbd.pid)"'
+        )
         await _execute(target, member, command)
 
     async def set_login(self, target: Target, login: Login) -> None:
@@ -173,6 +184,12 @@ class MariaDB:
 
     async def delete_login(self, target: Target, username: str) -> None:
         await _run_sql(target, invalidate_login(username))
+
+    async def reload_certificate(self, target: Target, member: str, digest: str) -> bool:
+        result = await _attempt(target, member, reload_script(digest, RELOAD))
+        if result.exit_code not in (0, NOT_YET):
+            raise EngineError(f"the certificate of {member}: {result.stderr.decode()[-500:]}")
+        return result.exit_code == 0
 
     async def forget(self, target: Target) -> None:
         name = record_name(target.name)
@@ -201,12 +218,17 @@ async def _primary(target: Target) -> str:
 
 async def _execute(target: Target, member: str, command: str, stdin: bytes | None = None) -> str:
     """Run a command of a shell in a member; return what it prints."""
+    result = await _attempt(target, member, command, stdin)
+    if result.exit_code:
+        raise EngineError(f"a command on {member} ended with {result.exit_code}: {result.stderr.decode()[-500:]}")
+    return result.stdout.decode()
+
+
+async def _attempt(target: Target, member: str, command: str, stdin: bytes | None = None) -> ExecResult:
+    """Run a command of a shell in a member."""
     try:
-        result = await target.client.exec(
+        return await target.client.exec(
             member, ["sh", "-c", command], namespace=target.namespace, container="database", stdin=stdin
         )
     except (ApiError, TransportError, DecodeError) as error:
         raise EngineError(f"a command on {member}: {error}") from error
-    if result.exit_code:
-        raise EngineError(f"a command on {member} ended with {result.exit_code}: {result.stderr.decode()[-500:]}")
-    return result.stdout.decode()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from konverge_operators.database.certificate_files import TLS_DIRECTORY, tls_mounts
 from konverge_operators.database.engine import SecretNames
 from konverge_operators.database.mariadb.configuration import DIRECTORY, OPTIONS_FILE, SCRIPT_FILE
 from konverge_operators.database.mariadb.member.status_server import PORT as STATUS_PORT
 from konverge_operators.database.mariadb.versions import image
 from konverge_operators.manifests import Json, secret_variable
 
-__all__ = ["CLIENT", "DATA", "MARIADB_PORT", "MEMBER_PORTS", "container"]
+__all__ = ["CLIENT", "DATA", "MARIADB_PORT", "MEMBER_PORTS", "RELOAD", "container"]
 
 MARIADB_PORT: Final = 3306
 MEMBER_PORTS: Final = (STATUS_PORT, 4444, 4567, 4568)
@@ -24,7 +25,15 @@ CLIENT: Final = (
 """The command that connects as the superuser, for a shell in the container."""
 
 
-def container(version: str, cluster: str, labels: Mapping[str, str], secrets: SecretNames) -> Json:
+RELOAD: Final = f"echo \"FLUSH LOCAL SSL; SET GLOBAL wsrep_provider_options = 'socket.ssl_reload=1';\" | ({CLIENT})"
+"""The command that lets the server and Galera read the certificate again. Without LOCAL all members would execute it,
+also those that do not have the renewed files yet.
+"""
+
+
+def container(
+    version: str, cluster: str, labels: Mapping[str, str], secrets: SecretNames, *, tls: bool = False
+) -> Json:
     """Return the container of a member, without what the reconciler adds.
 
     Listeners are bound to the address of the pod: process nodes share the loopback interface. The liveness probe fails
@@ -43,8 +52,10 @@ def container(version: str, cluster: str, labels: Mapping[str, str], secrets: Se
             _value("DEFAULTS", f"{DIRECTORY}/{OPTIONS_FILE}"),
             _value("SCRIPT", f"{DIRECTORY}/{SCRIPT_FILE}"),
             _value("TMPDIR", "/tmp"),
+            *([_value("TLS", TLS_DIRECTORY)] if tls else []),
             *(secret_variable(f"{name}_PASSWORD", secret, "password") for name, secret in passwords.items()),
         ],
+        "volumeMounts": tls_mounts(tls=tls),
         "ports": [
             {"name": "mariadb", "containerPort": MARIADB_PORT},
             {"name": "status", "containerPort": STATUS_PORT},

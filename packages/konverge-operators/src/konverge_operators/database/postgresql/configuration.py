@@ -16,6 +16,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import yaml
 
+from konverge_operators.database.certificate_files import TLS_DIRECTORY
+
 __all__ = [
     "CONFIGURATION_FILE",
     "DIRECTORY",
@@ -28,7 +30,6 @@ __all__ = [
     "ROLE_LABEL",
     "SCOPE_LABEL",
     "SUPERUSER",
-    "TLS_DIRECTORY",
     "TTL",
     "Configuration",
     "Synchronous",
@@ -104,8 +105,6 @@ OWNED_PARAMETERS: Final[Mapping[str, str]] = {
 
 DIRECTORY: Final = "/etc/database"
 """Where the files of the configuration are in a container."""
-TLS_DIRECTORY: Final = "/etc/database-tls"
-"""Where the certificate, its key and the trusted authorities are, with TLS."""
 CONFIGURATION_FILE: Final = "patroni.yaml"
 ROLES_FILE: Final = "roles.sql"
 

@@ -19,6 +19,7 @@ from konverge.client import ExecResult
 from konverge.errors import ApiError, DecodeError, TransportError
 from konverge.k8s.core.v1 import ConfigMap, Pod
 from konverge_operators.database.api import Database
+from konverge_operators.database.certificate_files import NOT_YET, reload_script, tls_volumes
 from konverge_operators.database.engine import (
     ArchiveState,
     EngineError,
@@ -53,13 +54,11 @@ from konverge_operators.database.postgresql.configuration import (
 from konverge_operators.database.postgresql.logins import alternate_of, create_login, invalidate_login
 from konverge_operators.database.postgresql.members import (
     DATA,
-    NOT_YET,
     PATRONI_PORT,
     POSTGRES_PORT,
     PSQL,
+    RELOAD,
     container,
-    reload_script,
-    tls_volume,
 )
 from konverge_operators.database.postgresql.permissions import CONFIG_MAPS, rules
 from konverge_operators.database.postgresql.states import Store, member_state, observed_members
@@ -105,7 +104,7 @@ class PostgreSQL:
             data_path=DATA,
             member_ports=(PATRONI_PORT,),
             metrics_port="patroni",
-            volumes=[tls_volume(certificate_secret(database))] if database.spec.tls.enabled else [],
+            volumes=tls_volumes(certificate_secret(database), tls=database.spec.tls.enabled),
             role_rules=rules(database.name),
             primary_labels={ROLE_LABEL: "primary"},
             replica_labels={ROLE_LABEL: "replica"},
@@ -195,9 +194,8 @@ class PostgreSQL:
         await _run_sql(target, invalidate_login(username))
 
     async def reload_certificate(self, target: Target, member: str, digest: str) -> bool:
-        return (
-            await _execute(target, member, ["sh", "-c", reload_script(digest)], allowed=(0, NOT_YET))
-        ).exit_code == 0
+        command = ["sh", "-c", reload_script(digest, RELOAD)]
+        return (await _execute(target, member, command, allowed=(0, NOT_YET))).exit_code == 0
 
     async def finish_upgrade(self, target: Target, message: str) -> None:
         major = target.version.partition(".")[0]

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from typing import Final
 
+from konverge_operators.database.certificate_files import tls_mounts
 from konverge_operators.database.engine import SecretNames
 from konverge_operators.database.postgresql.configuration import (
     CONFIGURATION_FILE,
     DIRECTORY,
     SUPERUSER,
-    TLS_DIRECTORY,
 )
 from konverge_operators.database.postgresql.versions import image
 from konverge_operators.manifests import Json
 
 __all__ = [
     "DATA",
-    "NOT_YET",
     "PATRONI_PORT",
     "POSTGRES_PORT",
     "PSQL",
+    "RELOAD",
     "container",
     "data_directory",
-    "reload_script",
-    "tls_volume",
 ]
 
 POSTGRES_PORT: Final = 5432
@@ -38,24 +36,12 @@ PSQL: Final = (
 )
 """The command that connects as the superuser, for a shell in the container."""
 
-NOT_YET: Final = 75
-"""The exit code of `reload_script` while the kubelet has not updated the files."""
+RELOAD: Final = f'{PSQL} --command="SELECT pg_reload_conf()"'
+"""The command that lets PostgreSQL read its files again."""
 
 _SERVES: Final = (
     "SELECT NOT pg_is_in_recovery() OR EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming')"
 )
-
-
-def tls_volume(secret: str) -> Json:
-    """Return the volume with the certificate. PostgreSQL accepts a key that others than its group cannot read."""
-    items = [{"key": name, "path": name} for name in ("ca.crt", "tls.crt", "tls.key")]
-    return {"name": "tls", "secret": {"secretName": secret, "defaultMode": 0o400, "items": items}}
-
-
-def reload_script(digest: str) -> str:
-    """Return the script that lets PostgreSQL read its files again if the certificate has this SHA-256."""
-    found = f"$(sha256sum {TLS_DIRECTORY}/tls.crt | cut -c1-64)"
-    return f'test "{found}" = {digest} || exit {NOT_YET}; {PSQL} --command="SELECT pg_reload_conf()"'
 
 
 def data_directory(version: str) -> str:
@@ -92,7 +78,7 @@ def container(version: str, secrets: SecretNames, *, tls: bool = False) -> Json:
             _password("PATRONI_REWIND_PASSWORD", secrets.replication),
             _password("APPLICATION_PASSWORD", secrets.application),
         ],
-        "volumeMounts": [{"name": "tls", "mountPath": TLS_DIRECTORY, "readOnly": True}] if tls else [],
+        "volumeMounts": tls_mounts(tls=tls),
         "ports": [
             {"name": "postgresql", "containerPort": POSTGRES_PORT},
             {"name": "patroni", "containerPort": PATRONI_PORT},

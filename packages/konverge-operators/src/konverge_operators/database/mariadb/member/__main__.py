@@ -9,6 +9,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from konverge_operators.database.mariadb.archive.passwords import fill_passwords
 from konverge_operators.database.mariadb.member.api_server import ApiServer
 from konverge_operators.database.mariadb.member.archiver import Archiver, close_log
 from konverge_operators.database.mariadb.member.loop import Loop
@@ -26,11 +27,10 @@ def main() -> int:
         root=Path(env["DATA"]),
         defaults=env["DEFAULTS"],
         provider=env["WSREP_PROVIDER"],
+        tls=env.get("TLS", ""),
     )
     labels = dict(pair.split("=", 1) for pair in env["SELECTOR"].split(","))
-    script = Path(env["SCRIPT"]).read_text()
-    for name in ("SUPERUSER_PASSWORD", "REPLICATION_PASSWORD", "APPLICATION_PASSWORD"):
-        script = script.replace(f"${name}", env[name].replace("\\", "\\\\").replace("'", "\\'"))
+    script = fill_passwords(Path(env["SCRIPT"]).read_text(), env)
     loop = Loop(address.name, ApiServer(address.cluster, labels), Server(address, env), script)
     signal.signal(signal.SIGTERM, lambda number, frame: loop.stop())  # noqa: ARG005
     server = StatusServer(address.ip, loop.state)

@@ -170,6 +170,8 @@ class Loop:
         """Bring the record up to date, then take the role that it says."""
         report = Report("running", component=True, synced=view.synced)
         self._publish(report, self._published[1] if self._published is not None and view.synced else None)
+        if view.synced:
+            self._server.mark_complete()
         stored = self._api_server.read_record()
         wanted = self._next_record(stored, view)
         if wanted is not None:

@@ -9,7 +9,15 @@ from typing import Final
 
 from konverge_operators.database.mariadb.member.decisions import EMPTY, Position
 
-__all__ = ["NO_UUID", "is_transfer_unfinished", "mark_safe", "parse_recovery", "read_state", "write_history"]
+__all__ = [
+    "NO_UUID",
+    "is_transfer_unfinished",
+    "mark_safe",
+    "parse_recovery",
+    "read_state",
+    "sync_directory",
+    "write_history",
+]
 
 NO_UUID: Final = "00000000-0000-0000-0000-000000000000"
 _STATE: Final = "grastate.dat"
@@ -18,12 +26,13 @@ _SEQNO: Final = re.compile(r"^seqno:[ \t]*(-?[0-9]+)\s*$", re.MULTILINE)
 _RECOVERED: Final = re.compile(r"Recovered position: ?([0-9a-f-]{36}):(-?[0-9]+)")
 
 
-def read_state(data: Path) -> Position | None:
+def read_state(data: Path, *, is_complete: bool = False) -> Position | None:
     """Return the position of a server that was stopped; None when it has to be recovered.
 
     That is so after a crash, and when data has no state that can be read. A state without a history means that the data
     is not complete: there is one before all data is fetched from another member, and until that is done. Meanwhile the
-    recovery of the server would report the position of the other member.
+    recovery of the server would report the position of the other member. Galera writes the same state while a statement
+    changes a table; `is_complete` says that the data was complete when the server was last seen, so that it is this.
     """
     if is_transfer_unfinished(data):
         return EMPTY
@@ -31,7 +40,7 @@ def read_state(data: Path) -> Position | None:
     if found is None:
         return None if (data / "ibdata1").exists() else EMPTY
     if found.uuid == NO_UUID:
-        return EMPTY
+        return None if is_complete else EMPTY
     return found if found.seqno >= 0 else None
 
 
@@ -59,11 +68,15 @@ def write_history(data: Path, uuid: str) -> None:
         _replace(data, f"# GALERA saved state\n{values}")
 
 
-def mark_safe(data: Path) -> None:
-    """Let the server bootstrap from this data: it refuses that unless it was the last one to leave."""
+def mark_safe(data: Path, uuid: str = "") -> None:
+    """Let the server bootstrap from this data: it refuses that unless it was the last one to leave.
+
+    `uuid` is the history that the data has, for a state without one.
+    """
     path = data / _STATE
     if path.exists():
-        _replace(data, re.sub(r"safe_to_bootstrap:.*", "safe_to_bootstrap: 1", path.read_text(errors="replace")))
+        text = re.sub(r"safe_to_bootstrap:.*", "safe_to_bootstrap: 1", path.read_text(errors="replace"))
+        _replace(data, text.replace(NO_UUID, uuid or NO_UUID))
 
 
 def _read(data: Path) -> Position | None:
@@ -84,7 +97,12 @@ def _replace(data: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     new.rename(data / _STATE)
-    directory = os.open(data, os.O_RDONLY | os.O_DIRECTORY)
+    sync_directory(data)
+
+
+def sync_directory(path: Path) -> None:
+    """Let a crash of the machine not undo which files a directory has."""
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(directory)
     finally:

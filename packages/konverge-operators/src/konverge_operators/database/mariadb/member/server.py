@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -22,6 +23,7 @@ from konverge_operators.database.mariadb.member.positions import (
     mark_safe,
     parse_recovery,
     read_state,
+    sync_directory,
     write_history,
 )
 
@@ -30,6 +32,7 @@ __all__ = ["Address", "Server", "ServerError", "View"]
 _SOCKET: Final = "./mariadb.sock"
 """Below the data directory, which is the working directory: a path to a socket may have 107 characters only."""
 _DIVERGED: Final = "diverged"
+_COMPLETE: Final = "complete"
 _REVERSAL: Final = "Reversing history"
 _VARIABLES: Final = (
     "wsrep_cluster_status",
@@ -47,6 +50,7 @@ SELECT 'member', node_name FROM mysql.wsrep_cluster_members;
 _CLIENTS: Final = "SELECT id FROM information_schema.processlist WHERE user NOT IN ('root', 'system user')"
 _DONOR, _SYNCED = "2", "4"
 _RENEWAL: Final = 1.0
+_QUOTED: Final = re.compile(r"near '.*", re.DOTALL)
 
 
 class ServerError(Exception):
@@ -63,6 +67,8 @@ class Address:
     root: Path
     defaults: str
     provider: str
+    tls: str = ""
+    """The directory of `tls.crt`, `tls.key` and `ca.crt`; "" without TLS."""
 
     @property
     def data(self) -> Path:
@@ -103,7 +109,7 @@ class Server:
 
         Raises: ServerError when it cannot be found out.
         """
-        found = read_state(self._address.data)
+        found = read_state(self._address.data, is_complete=self._mark.exists())
         if found is None:
             found = self._recover(renew)
             if found != EMPTY:
@@ -131,6 +137,16 @@ class Server:
         self._address.data.mkdir(exist_ok=True)
         write_history(self._address.data, NO_UUID)
 
+    def mark_complete(self) -> None:
+        """Record that this member has all data: it has served since it was started."""
+        if not self._mark.exists():
+            self._mark.touch()
+            sync_directory(self._address.root)
+
+    @property
+    def _mark(self) -> Path:
+        return self._address.root / _COMPLETE
+
     # The process
 
     @property
@@ -143,9 +159,11 @@ class Server:
         if position != EMPTY:  # or a crashed server would begin a new history
             options.append(f"--wsrep-start-position={position.uuid}:{position.seqno}")
         if peers:
+            self._mark.unlink(missing_ok=True)  # all data may be fetched
+            sync_directory(self._address.root)
             options.append(f"--wsrep-sst-donor={','.join([*donors, ''])}")
         else:
-            mark_safe(self._address.data)
+            mark_safe(self._address.data, position.uuid)
             options.append("--wsrep-new-cluster")
         self._last.clear()
         self._process = subprocess.Popen(
@@ -241,13 +259,14 @@ class Server:
         return lines
 
     def _options(self) -> list[str]:
-        address = self._address
+        address, scheme = self._address, "ssl" if self._address.tls else "tcp"
         provider = {
-            "gmcast.listen_addr": f"tcp://{address.ip}:4567",
+            "gmcast.listen_addr": f"{scheme}://{address.ip}:4567",
             "ist.recv_addr": f"{address.ip}:4568",
             "pc.recovery": "no",  # decisions.py has the rules of a recovery
             "pc.wait_prim_timeout": "PT15S",
             "gcache.size": "128M",
+            **_encryption(address.tls),
         }
         return [
             f"--defaults-file={address.defaults}",
@@ -277,19 +296,33 @@ class Server:
 
     def _copy(self, output: IO[bytes]) -> None:
         """Copy the log of the server to that of the container, and remember its end."""
-        for line in output:
-            text = line.decode(errors="replace")
-            self._last.append(text)
-            sys.stderr.write(text)
-            sys.stderr.flush()
+        with output:
+            for line in output:
+                text = line.decode(errors="replace")
+                self._last.append(text)
+                sys.stderr.write(text)
+                sys.stderr.flush()
+
+
+def _encryption(directory: str) -> dict[str, str]:
+    """Return the options of Galera for TLS. Members verify each other: nobody without a certificate joins."""
+    if not directory:
+        return {}
+    files = {"socket.ssl_ca": "ca.crt", "socket.ssl_cert": "tls.crt", "socket.ssl_key": "tls.key"}
+    return {"socket.ssl": "yes", **{name: f"{directory}/{file}" for name, file in files.items()}}
 
 
 def _run(command: Sequence[str], renew: Callable[[], None], stdin: str = "") -> str:
-    """Return what a program has written to its standard error; call `renew` every second until it ends."""
+    """Return what a program has written to its standard error; call `renew` every second until it ends.
+
+    A failure does not quote what the program has read.
+    """
     with _renewing(renew):
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
-        raise ServerError(f"{command[0]}: {(done.stderr or done.stdout)[-1000:]}")
+        shown = done.stderr or done.stdout
+        shown = _QUOTED.sub("near (not shown)", shown) if stdin else shown
+        raise ServerError(f"{command[0]}: {shown[-1000:]}")
     return done.stderr
 
 
