@@ -449,7 +449,11 @@ async def test_a_rejected_event_is_dropped_at_once_and_logged_once(caplog: pytes
             await asyncio.sleep(100)
         assert it.recorder.stats().dropped_failed == 20
     (record,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
-    assert "create" in record.__dict__["error"]
+    fields = vars(record)
+    assert record.getMessage() == "event dropped"
+    assert (fields["kind"], fields["key"]) == ("Widget", "default/w0")
+    assert fields["reason"]
+    assert "create" in fields["error"]
 
 
 async def test_an_event_in_a_namespace_that_is_gone_is_dropped() -> None:

@@ -119,6 +119,19 @@ def test_a_stored_message_is_counted_on_its_own_series_however_many_there_are() 
     assert found.text == "a"
 
 
+def test_new_messages_have_their_own_series_again_once_there_is_room() -> None:
+    events, _ = correlator(messages=2)
+    for note, now in (("a", 0.0), ("b", 300.0), ("c", 300.0)):
+        if events.count(event(note), now) is None:
+            events.create(event(note), now)
+    assert [series.text for series in events.all()] == ["a", "b", "(combined from similar events): c"]
+    assert events.count(event("d"), 361.0) is None, "the series of a has expired"
+    assert events.create(event("d"), 361.0).text == "d"
+    found = events.count(event("e"), 362.0)
+    assert found is not None
+    assert found.text == "(combined from similar events): c"
+
+
 def test_expired_messages_are_replaced_by_new_ones() -> None:
     events, _ = correlator(messages=2)
     events.create(event("a"), 0.0)

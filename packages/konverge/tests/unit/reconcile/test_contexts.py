@@ -1,0 +1,296 @@
+"""The context of a reconcile: reads and their record, events, deletes, results; the same from a thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any, Literal
+
+import pytest
+
+from gadgets import Gadget, World, gadget, operating, world_with_gadgets
+from konverge import Client, Context, Key, Manager, ObjectMeta, Result, controller_for
+from konverge.errors import AlreadyExists, Conflict, Invalid, NotFound, WriteRefused
+from konverge.k8s.core.v1 import ConfigMap, Namespace, Secret
+from konverge.k8s.events.v1 import Event
+from konverge.reconcile import ActiveReconcile, BlockingContext, ReconcileObserver
+from konverge.reconcile.recreate import delete_for_recreate
+from konverge.testing import settle
+
+
+class Reads(ReconcileObserver):
+    """Records what was read beside the object itself."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[str, str, str]] = []
+
+    def read(self, reconcile: ActiveReconcile, kind: str, key: Key, found: str) -> None:
+        if kind != "Gadget":
+            self.found.append((kind, str(key), found))
+
+
+async def filled_world() -> World:
+    """A gadget "a", and ConfigMaps in two namespaces."""
+    world = await world_with_gadgets()
+    await world.client.create(gadget("a"))
+    await world.client.create(Namespace(metadata=ObjectMeta(name="shop")))
+    for namespace, name, app in (("default", "one", "web"), ("default", "two", "db"), ("shop", "three", "web")):
+        metadata = ObjectMeta(name=name, namespace=namespace, labels={"app": app})
+        await world.client.create(ConfigMap(metadata=metadata, data={"app": app}))
+    return world
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+async def test_reads_come_from_the_namespace_of_the_object_and_are_recorded(blocking: bool) -> None:
+    world, reads, results = await filled_world(), Reads(), list[Any]()
+
+    def name_of(found: Any) -> Any:
+        return sorted(one.name for one in found) if isinstance(found, list) else found and found.name
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        await ctx.apply(ConfigMap(metadata=ObjectMeta(name="child")))
+        reads.found.clear()
+        results[:] = [
+            name_of(await ctx.get(ConfigMap, "one")),
+            name_of(await ctx.get(ConfigMap, "three", namespace="shop")),
+            name_of(await ctx.get(ConfigMap, Key("default", "none"))),
+            name_of(await ctx.get(Namespace, "shop")),
+            name_of([one for one in await ctx.list(ConfigMap) if one.data]),
+            name_of([one for one in await ctx.list(ConfigMap, namespace="") if one.data]),
+            name_of(await ctx.list(ConfigMap, labels="app=web")),
+            name_of(ctx.owned(ConfigMap)),
+            name_of(ctx.find(ConfigMap, "app", "web")),
+            name_of(ctx.find(ConfigMap, "app", "web", namespace="shop")),
+            ctx.is_served(ConfigMap),
+            ctx.shared(str),
+        ]
+
+    def reconcile_in_thread(obj: Gadget, ctx: BlockingContext) -> None:
+        ctx.apply(ConfigMap(metadata=ObjectMeta(name="child")))
+        reads.found.clear()
+        results[:] = [
+            name_of(ctx.get(ConfigMap, "one")),
+            name_of(ctx.get(ConfigMap, "three", namespace="shop")),
+            name_of(ctx.get(ConfigMap, Key("default", "none"))),
+            name_of(ctx.get(Namespace, "shop")),
+            name_of([one for one in ctx.list(ConfigMap) if one.data]),
+            name_of([one for one in ctx.list(ConfigMap, namespace="") if one.data]),
+            name_of(ctx.list(ConfigMap, labels="app=web")),
+            name_of(ctx.owned(ConfigMap)),
+            name_of(ctx.find(ConfigMap, "app", "web")),
+            name_of(ctx.find(ConfigMap, "app", "web", namespace="shop")),
+            ctx.is_served(ConfigMap),
+            ctx.shared(str),
+        ]
+        assert ctx.call(ctx.client.get(ConfigMap, "one")).name == "one"
+        assert (ctx.key, ctx.controller, ctx.attempt, ctx.last_error) == (obj.key, "gadget", 1, "")
+
+    @asynccontextmanager
+    async def open_text(_client: Client) -> AsyncGenerator[str]:
+        yield "shared"
+
+    builder = controller_for(Gadget).owns(ConfigMap).watches(Namespace, lambda _: ())
+    builder = builder.index(ConfigMap, "app", ".data.app")
+    manager = Manager(world.operator_client(), name="gadget-operator")
+    manager.add(builder.build(reconcile_in_thread if blocking else reconcile))
+    manager.observe(reads)
+    manager.share(open_text)
+    async with manager.running():
+        await settle()
+        await asyncio.sleep(1)
+    assert results == [
+        *("one", "three", None, "shop", ["one", "two"], ["one", "three", "two"], ["one"], ["child"]),
+        *(["one", "three"], ["three"], True, "shared"),
+    ]
+    found = [one for one in reads.found if one[1] != "default/child"]
+    by_key = {(kind, key): text for kind, key, text in found}
+    assert by_key["ConfigMap", "default/one"].isdecimal()
+    assert by_key["ConfigMap", "shop/three"].isdecimal()
+    assert by_key["ConfigMap", "default/none"] == ""
+    assert by_key["Namespace", "shop"].isdecimal()
+    assert found[4:] == [
+        ("ConfigMap", "default/", "3 objects"),
+        ("ConfigMap", "", "4 objects"),
+        ("ConfigMap", "default/", "1 objects"),
+        ("ConfigMap", "default/", "1 owned"),
+        ("ConfigMap", "", "2 by app"),
+        ("ConfigMap", "shop/", "1 by app"),
+    ]
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+async def test_events_deletes_and_conditions(blocking: bool) -> None:
+    world, results = await filled_world(), list[Any]()
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        ctx.event("Made", "a box", action="Make")
+        ctx.event("Lost", "a box", warning=True)
+        one = await ctx.get(ConfigMap, "one")
+        assert one is not None
+        for _ in range(2):
+            await ctx.delete(one)
+        results[:] = [
+            ctx.condition(obj, "Painted", False, reason="NoPaint", message="no paint"),
+            ctx.condition(obj, "Painted", False, reason="NoPaint", message="no paint"),
+            ctx.set_ready(obj, True, reason="Done", message="all done"),
+        ]
+        await ctx.update_status(obj)
+
+    def reconcile_in_thread(obj: Gadget, ctx: BlockingContext) -> None:
+        ctx.event("Made", "a box", action="Make")
+        ctx.event("Lost", "a box", warning=True)
+        one = ctx.get(ConfigMap, "one")
+        assert one is not None
+        for _ in range(2):
+            ctx.delete(one)
+        results[:] = [
+            ctx.condition(obj, "Painted", False, reason="NoPaint", message="no paint"),
+            ctx.condition(obj, "Painted", False, reason="NoPaint", message="no paint"),
+            ctx.set_ready(obj, True, reason="Done", message="all done"),
+        ]
+        ctx.update_status(obj)
+
+    async def once(obj: Gadget, ctx: Context) -> None:
+        if not results:
+            await reconcile(obj, ctx)
+
+    def once_in_thread(obj: Gadget, ctx: BlockingContext) -> None:
+        if not results:
+            reconcile_in_thread(obj, ctx)
+
+    builder = controller_for(Gadget).watches(ConfigMap, lambda _: ())
+    async with operating(world, builder.build(once_in_thread if blocking else once)):
+        await asyncio.sleep(5)
+    assert results == [True, False, True]
+    with pytest.raises(NotFound):
+        await world.client.get(ConfigMap, "one")
+    events = {one.reason: (one.type, one.note, one.action) for one in await world.client.list(Event)}
+    assert events["Made"] == ("Normal", "a box", "Make")
+    assert events["Lost"][:2] == ("Warning", "a box")
+    stored = {one.type: one for one in (await world.client.get(Gadget, "a")).status.conditions}
+    painted, ready = stored["Painted"], stored["Ready"]
+    assert (painted.status, painted.reason, painted.message) == ("False", "NoPaint", "no paint")
+    assert (ready.status, ready.reason, ready.message, ready.observed_generation) == ("True", "Done", "all done", 1)
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+async def test_prune_keeps_what_its_selector_does_not_match(blocking: bool) -> None:
+    world, runs = await filled_world(), list[int]()
+
+    def child(name: str) -> ConfigMap:
+        return ConfigMap(metadata=ObjectMeta(name=name, labels={"tier": name}))
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        runs.append(1)
+        if len(runs) == 1:
+            for name in ("front", "back"):
+                await ctx.apply(child(name))
+        else:
+            await ctx.prune(ConfigMap, labels="tier=back")
+
+    def reconcile_in_thread(obj: Gadget, ctx: BlockingContext) -> None:
+        runs.append(1)
+        if len(runs) == 1:
+            for name in ("front", "back"):
+                ctx.apply(child(name))
+        else:
+            ctx.prune(ConfigMap, labels="tier=back")
+
+    builder = controller_for(Gadget).owns(ConfigMap)
+    async with operating(world, builder.build(reconcile_in_thread if blocking else reconcile)):
+        await asyncio.sleep(1)
+        await world.client.patch(Gadget, "a", {"spec": {"size": 7}})
+        await asyncio.sleep(1)
+        names = {one.name for one in await world.client.list(ConfigMap, namespace="default")}
+    assert names == {"one", "two", "front"}
+
+
+async def test_an_error_in_a_thread_is_the_error_of_the_reconcile() -> None:
+    world, errors = await filled_world(), list[str]()
+
+    def reconcile(obj: Gadget, ctx: BlockingContext) -> Result:
+        errors.append(ctx.last_error)
+        if len(errors) == 1:
+            raise RuntimeError("in the thread")
+        return Result.done()
+
+    async with operating(world, controller_for(Gadget).build(reconcile)):
+        await asyncio.sleep(5)
+    assert errors == ["", "in the thread"]
+
+
+async def test_a_blocking_context_rejects_calls_after_its_deadline() -> None:
+    world, errors = await filled_world(), list[Exception]()
+
+    def reconcile(obj: Gadget, ctx: BlockingContext) -> None:
+        ctx.reject_calls()
+        try:
+            ctx.get(ConfigMap, "one")
+        except WriteRefused as error:
+            errors.append(error)
+
+    async with operating(world, controller_for(Gadget).watches(ConfigMap, lambda _: ()).build(reconcile)):
+        await asyncio.sleep(1)
+    assert "the call was not made" in str(errors[0])
+
+
+def test_a_result_reads_as_what_it_does() -> None:
+    assert str(Result.done()) == "done"
+    assert str(Result.requeue()) == "requeue"
+    assert str(Result.requeue(2.5, reason="no pods")) == "requeue after 2.5 s (no pods)"
+    assert Result.requeue(3) == Result(3.0, "")
+    assert Result.requeue(1, reason="x").reason == "x"
+    for wrong in (-1, float("inf"), float("nan"), "3"):
+        with pytest.raises(ValueError, match="after is a number of seconds, 0 or more, got"):
+            Result.requeue(wrong)  # type: ignore[arg-type]
+
+
+# Objects that are created again
+
+
+REJECTED = Invalid("field is immutable", status=422)
+
+
+async def test_an_object_is_deleted_only_if_it_is_the_one_that_was_rejected() -> None:
+    world = await filled_world()
+    one = await world.client.get(ConfigMap, "one")
+    desired = ConfigMap(metadata=ObjectMeta(name="one", namespace="default"), data={"a": "b"})
+
+    async def delete(
+        uid: str, wanted: ConfigMap = desired, propagation: Literal["Background", "Foreground"] = "Background"
+    ) -> None:
+        await delete_for_recreate(world.client, wanted, REJECTED, kind=ConfigMap, uid=uid, propagation=propagation)
+
+    with pytest.raises(Conflict, match="another object has the name now, nothing was deleted") as caught:
+        await delete("another")
+    error = caught.value
+    assert (error.status, error.verb, error.kind, error.key) == (409, "apply", "ConfigMap", "default/one")
+    invalid = ConfigMap(metadata=ObjectMeta(name="one", namespace="default", labels={"not a name": "x"}))
+    with pytest.raises(Invalid, match="field is immutable"):
+        await delete(one.uid, invalid)
+    assert (await world.client.get(ConfigMap, "one")).uid == one.uid
+    await delete(one.uid)
+    with pytest.raises(NotFound):
+        await world.client.get(ConfigMap, "one")
+    await delete(one.uid)  # it is gone
+    two = await world.client.get(ConfigMap, "two")
+    desired.metadata.name = "two"
+    with pytest.raises(AlreadyExists):
+        await delete(two.uid, propagation="Foreground")
+    assert (await world.client.get(ConfigMap, "two")).metadata.finalizers == ["foregroundDeletion"]
+
+
+async def test_an_object_that_waits_for_its_finalizer_is_not_created_again_yet() -> None:
+    world = await filled_world()
+    metadata = ObjectMeta(name="held", namespace="default", finalizers=["example.com/held"])
+    held = await world.client.create(Secret(metadata=metadata))
+    desired = Secret(metadata=ObjectMeta(name="held", namespace="default"))
+    for _ in range(2):  # it is deleted by the first call, and being deleted at the second
+        with pytest.raises(AlreadyExists, match="the old object is being deleted, and a new one is created") as caught:
+            await delete_for_recreate(
+                world.client, desired, REJECTED, kind=Secret, uid=held.uid, propagation="Background"
+            )
+        error = caught.value
+        assert (error.status, error.reason, error.verb) == (409, "AlreadyExists", "apply")
+        assert (error.kind, error.key, error.__cause__) == ("Secret", "default/held", REJECTED)
