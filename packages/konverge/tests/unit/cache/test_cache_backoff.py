@@ -90,10 +90,22 @@ def test_failing_requests_start_a_second_apart_and_four_after_a_minute(outcomes:
         assert other - one >= (1 if one < 60 else 4) - 1e-9
 
 
-@pytest.mark.parametrize("options", [{"idle_timeout": 0}, {"initial_backoff": -1.0}, {"min_watch_timeout": 700.0}])
-def test_invalid_options_are_rejected(options: dict[str, float]) -> None:
-    with pytest.raises(ValueError):
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"idle_timeout": 0}, "idle_timeout=0: write a number of seconds above 0"),
+        ({"initial_backoff": -1.0}, "initial_backoff=-1.0: write a number of seconds above 0"),
+        ({"min_watch_timeout": 700.0}, "min_watch_timeout is greater than max_watch_timeout"),
+    ],
+)
+def test_invalid_options_are_rejected(options: dict[str, float], words: str) -> None:
+    with pytest.raises(ValueError, match=f"^{words}$"):
         ReflectorOptions(**options)
+
+
+def test_watches_may_be_of_one_length() -> None:
+    options = ReflectorOptions(min_watch_timeout=300.0, max_watch_timeout=300.0)
+    assert options.min_watch_timeout == options.max_watch_timeout
 
 
 async def test_a_start_is_immediate_when_there_was_none_lately() -> None:

@@ -101,7 +101,9 @@ async def test_a_restored_server_is_found_under_a_silent_watch_within_two_minute
         it.plane = await server_with("a", "b")
         await asyncio.sleep(2 * MINUTE)
         assert it.cached_versions() == await it.versions()
-        assert "server history restarted: listing again" in caplog.messages
+        (record,) = [one for one in caplog.records if one.getMessage() == "server history restarted: listing again"]
+        assert (record.levelname, vars(record)["kind"]) == ("WARNING", "ConfigMap")
+        assert int(vars(record)["version"]) > 50
         await it.plane.good("POST", CONFIG_MAPS, config_map("new"))
         await asyncio.sleep(1)
         assert it.names() == {"a", "b", "new"}
@@ -112,6 +114,19 @@ async def test_a_restored_server_that_cuts_its_watches_is_found_too() -> None:
     async with watching(await server_with("a", "b", "late", writes=50)) as (it, reads):
         it.plane = await server_with("a", "b")
         reads.stop()  # cuts all streams, as a server that restarts does
+        await asyncio.sleep(2 * MINUTE)
+        assert it.cached_versions() == await it.versions()
+
+
+async def test_a_server_that_does_not_answer_the_question_is_a_failure_of_the_watch() -> None:
+    async with watching(await server_with("a", "late", writes=50)) as (it, _):
+        it.plane = await server_with("a")
+        down = status_response(500, reason="InternalError", message="etcd is away")
+        with it.transport.script.active(is_probe, down):
+            await asyncio.sleep(2 * MINUTE)
+            error = it.informer.stats().reflector.error
+        assert isinstance(error, ServerError)
+        assert "etcd is away" in str(error)
         await asyncio.sleep(2 * MINUTE)
         assert it.cached_versions() == await it.versions()
 

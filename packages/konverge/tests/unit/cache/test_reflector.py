@@ -442,6 +442,8 @@ async def test_an_invalid_list_response_is_requested_again() -> None:
         for body in (b"<html>", b"[]", b""):
             it.script.add(lists(), status_response(200, body), times=1)
         async with running(it.reflector):
+            await asyncio.sleep(0.5)
+            assert str(it.reflector.error).startswith("list ConfigMap: the response is not a list: ")
             await asyncio.sleep(10)
             await it.check()
 

@@ -76,6 +76,25 @@ async def test_a_removal_during_a_list_removes_the_staged_object() -> None:
     assert store.list() == []
 
 
+async def test_indexes_follow_every_list_and_own_writes_in_between() -> None:
+    store = Store(WIDGET)
+    store.add_index("size", by_path(".spec.size"))
+
+    def found(size: int) -> list[str]:
+        return sorted(entry.key.name for entry in store.find("size", size))
+
+    await relist(store, widget("a", 1, spec={"size": 1}), widget("b", 2, spec={"size": 1}), version=10)
+    assert (found(1), found(2)) == (["a", "b"], [])
+    store.record_write(widget("c", 11, spec={"size": 2}), created=True)
+    assert found(2) == ["c"]
+    await relist(store, widget("a", 12, spec={"size": 2}), widget("d", 13, spec={"size": 1}), version=14)
+    assert (found(1), found(2)) == (["d"], ["a"])
+    await relist(store, version=20)
+    assert (found(1), found(2)) == ([], [])
+    await relist(store, widget("a", 21, spec={"size": 1}), version=30)
+    assert (found(1), found(2)) == (["a"], [])
+
+
 async def test_an_older_state_of_an_object_is_ignored() -> None:
     store = await listed(widget("a", 8))
     events = record_events(store)
