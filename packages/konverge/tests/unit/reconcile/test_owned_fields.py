@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from konverge.objects import Unstructured
+from konverge.k8s.core.v1 import ConfigMap
+from konverge.objects import Unstructured, decode, encode
 from konverge.reconcile.owned_fields import compare, fields_of, is_applied_by, pick, sets_no_fields
 
 Json = dict[str, Any]
@@ -35,6 +36,8 @@ def test_only_an_apply_of_our_manager_without_subresource_counts(other: Json) ->
     both = managed(entry({"f:x": {}}, **other), entry({"f:y": {}}))
     assert fields_of(both, "us") == {"f:y": {}}
     assert is_applied_by(both, "us")
+    assert not is_applied_by(decode(ConfigMap, encode(obj)), "us")
+    assert is_applied_by(decode(ConfigMap, encode(both)), "us")
 
 
 def test_fields_of_another_api_version_are_ignored() -> None:
