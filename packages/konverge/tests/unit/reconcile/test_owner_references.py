@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+import json
 
 import pytest
 
 from konverge.k8s.core.v1 import ConfigMap, Namespace
 from konverge.objects import AnyObject, ObjectMeta, OwnerReference, Unstructured, decode, full_object, kind_of, to_wire
-from konverge.reconcile.owner_references import with_namespace_and_owner
+from konverge.reconcile.owner_references import has_owner_of_same_name, with_namespace_and_owner
 
 MAPS, NAMESPACES = kind_of(ConfigMap), kind_of(Namespace)
 
@@ -101,3 +102,19 @@ def test_a_cluster_scoped_owner_owns_in_any_namespace_and_cluster_wide() -> None
     assert prepared(config_map("shop"), CLUSTER_OWNER).namespace == "shop"
     other = prepared(Namespace(metadata=ObjectMeta(name="x")), CLUSTER_OWNER)
     assert full_object(other)["metadata"]["ownerReferences"][0]["uid"] == "uid-shop"
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ({}, True),
+        ({"uid": "uid-owner"}, False),
+        ({"controller": None}, False),
+        ({"kind": "Secret"}, False),
+        ({"name": "other"}, False),
+    ],
+)
+def test_an_earlier_owner_of_the_same_name_is_recognised(change: dict[str, object], same: bool) -> None:
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "uid-earlier", "controller": True}
+    found = decode(OwnerReference, json.dumps({**reference, **change}).encode())
+    assert has_owner_of_same_name([found], OWNER) is same

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -424,7 +425,10 @@ async def test_an_unreachable_server_costs_a_few_attempts_and_the_drop_is_counte
             it.fail()
             await asyncio.sleep(200)
         assert it.recorder.stats().dropped_failed == 1
-        assert len(it.script.requests(creates)) == it.recorder.limits.attempts
+        times = [asked.time for asked in it.script.requests(creates)]
+        assert len(times) == it.recorder.limits.attempts
+        pauses = [later - earlier for earlier, later in itertools.pairwise(times)]
+        assert all(2**n <= pause <= 1.5 * 2**n + 0.1 for n, pause in enumerate(pauses)), pauses
         it.fail()
         await asyncio.sleep(10)
         assert (await it.event()).series is None
