@@ -51,6 +51,19 @@ def test_only_own_managed_fields_are_stored() -> None:
     assert json.loads(entry.json)["metadata"]["managedFields"] == [manager("ours", b={})]
 
 
+def test_own_managed_fields_are_stored_with_what_a_transform_leaves() -> None:
+    def without_spec(obj: Unstructured) -> None:
+        del obj["spec"]
+
+    raw = widget("a", 1, managedFields=[manager("kubectl", a={}), manager("ours", b={})], spec={"x": 1})
+    expected = json.loads(widget("a", 1, managedFields=[manager("ours", b={})]))
+    entry = Decoder(WIDGET, manager="ours", transform=without_spec).decode(raw)
+    assert json.loads(entry.json)["metadata"] == expected["metadata"]
+    assert "spec" not in json.loads(entry.json)
+    metadata_only = Decoder(WIDGET, manager="ours", metadata_only=True).decode(raw)
+    assert json.loads(metadata_only.json)["metadata"] == expected["metadata"]
+
+
 def applied_child(number: int) -> dict[str, Any]:
     uid = f"uid-owner-{number}"
     fields = {"f:metadata": {"f:ownerReferences": {f'k:{{"uid":"{uid}"}}': {}}}, "f:spec": {"f:x": {}}}
