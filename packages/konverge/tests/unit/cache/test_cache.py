@@ -362,6 +362,10 @@ async def test_namespaces_that_are_not_cached_are_read_from_the_server() -> None
         it.cache.declare(ConfigMap, CacheOptions(namespaces=("one",)))
         await it.cache.wait_for_sync(timeout=5)
         assert (await it.cache.get(ConfigMap, "a", namespace="two")) is not None
+        requests = len(it.transport.script.log)
+        assert (await it.cache.get(ConfigMap, "a", namespace="one")) is None
+        assert (await it.cache.list(ConfigMap, namespace="one")) == []
+        assert len(it.transport.script.log) == requests, "one is read from memory"
 
 
 async def test_invalid_namespaces_are_rejected() -> None:

@@ -292,10 +292,22 @@ async def test_a_watch_without_a_response_fails_within_45_seconds() -> None:
         await asyncio.sleep(45.5)
 
         assert isinstance(it.reflector.stats().error, TransportError)
+        assert str(it.reflector.stats().error) == "watch ConfigMap: no response within 45 s"
         await it.create("b")
         await asyncio.sleep(5)
         await it.check()
         assert it.reflector.stats().error is None or it.reflector.stats().state is ReflectorState.WATCHING
+
+
+async def test_an_idle_watch_of_a_source_that_cannot_stall_stays_open() -> None:
+    plane = await plane_with("a")
+    sink = RecordingSink()
+    async with Client(InProcessTransport(plane.server.handle)) as client:
+        reflector = Reflector(client.collection(CONFIG_MAP, namespace="default"), sink, kind="ConfigMap")
+        async with running(reflector):
+            await asyncio.sleep(250)
+            assert sink.names() == ["a"]
+            assert reflector.stats().watches == 1
 
 
 async def test_watches_that_open_but_deliver_nothing_are_a_failure() -> None:

@@ -72,6 +72,7 @@ async def test_a_removal_during_a_list_removes_the_staged_object() -> None:
     store.begin()
     store.put(widget("a", 1))
     store.remove(widget("a", 2))
+    store.remove(widget("unknown", 3))
     await store.swap("10")
     assert store.list() == []
 
