@@ -416,6 +416,18 @@ def test_a_destination_that_is_away_is_reported_and_tried_again(tmp_path: Path) 
     assert ranges(Directory(tmp_path / "backup")) == [(0, 3)]
 
 
+def test_a_state_that_cannot_be_written_does_not_end_the_archiver(store: Directory, tmp_path: Path) -> None:
+    member = server(tmp_path)
+    archiver = member.archiver
+    member.write(log_of(0, 3))
+    (member.root / "archive.new").mkdir()  # as on a full disk, the file cannot be written
+    archiver.archive()
+    assert ranges(store) == [(0, 3)]
+    (member.root / "archive.new").rmdir()
+    archiver.archive()
+    assert member.state()["error"] == ""
+
+
 def test_the_state_of_the_archive_is_what_the_primary_has_written() -> None:
     assert parse_state("") == ArchiveState()
     assert parse_state('{"archived": "", "error": "no"}') == ArchiveState(None, "no")

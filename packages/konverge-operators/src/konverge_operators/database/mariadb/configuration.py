@@ -63,6 +63,7 @@ _OPTIONS: Final[Mapping[str, str]] = {
     "binlog_format": "ROW",
     "gtid_domain_id": "2",
     "log_bin": "binlog",
+    "log_bin_trust_function_creators": "ON",  # the owner may create triggers: the log has rows
     "log_slave_updates": "ON",
     "max_binlog_size": "64M",
     "secure_timestamp": "SUPER",

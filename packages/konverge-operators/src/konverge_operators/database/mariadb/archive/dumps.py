@@ -130,7 +130,8 @@ def _dump() -> list[str]:
     """Return the options of a dump: a transaction that sees one state, and blocks nobody."""
     position = ["--single-transaction", "--master-data=2", "--gtid"]
     content = ["--all-databases", "--ignore-database=mysql", "--ignore-database=sys", "--system=users"]
-    return [*position, *content, "--routines", "--events", "--triggers", "--hex-blob", "--max-allowed-packet=1G"]
+    objects = ["--routines", "--events", "--triggers", "--dump-history"]
+    return [*position, *content, *objects, "--hex-blob", "--max-allowed-packet=1G"]
 
 
 def _definitions() -> bytes:

@@ -109,6 +109,8 @@ def running_server(data: Path) -> Generator[TemporaryServer]:
             yield server
         finally:
             process.terminate()
+    if process.returncode:  # what it had in memory is lost
+        raise ArchiveError(_error("mariadbd", log.read_bytes()))
     log.unlink()
 
 

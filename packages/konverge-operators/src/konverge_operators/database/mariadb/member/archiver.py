@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -89,9 +90,13 @@ class Archiver:
             sys.stderr.write(f"archive: {error}\n")
             sys.stderr.flush()
         self._error = error
+        with suppress(OSError):  # a full disk: what was written before stays, and the next time may succeed
+            self._write_state()
+
+    def _write_state(self) -> None:
         archived = self._archived_at.isoformat() if self._archived_at is not None else ""
         temporary = self._state.with_suffix(".new")
-        temporary.write_text(json.dumps({"archived": archived, "error": error}))
+        temporary.write_text(json.dumps({"archived": archived, "error": self._error}))
         temporary.replace(self._state)
 
     def _forget(self) -> None:

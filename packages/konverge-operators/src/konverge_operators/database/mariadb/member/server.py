@@ -48,6 +48,23 @@ SELECT 'view', view_seqno FROM mysql.wsrep_cluster;
 SELECT 'member', node_name FROM mysql.wsrep_cluster_members;
 """
 _CLIENTS: Final = "SELECT id FROM information_schema.processlist WHERE user NOT IN ('root', 'system user')"
+_LEAD: Final = """\
+SET @number = (
+  SELECT CAST(VARIABLE_VALUE AS UNSIGNED) + 1 FROM information_schema.GLOBAL_STATUS
+  WHERE VARIABLE_NAME = 'wsrep_last_committed'
+);
+SET SESSION wsrep_gtid_seq_no = @number;
+START TRANSACTION;
+INSERT INTO mysql.gtid_slave_pos (domain_id, sub_id, server_id, seq_no) VALUES (0, 0, 0, 0);
+DELETE FROM mysql.gtid_slave_pos WHERE domain_id = 0 AND sub_id = 0;
+COMMIT;
+SET GLOBAL read_only = OFF;
+"""
+"""A transaction that changes nothing and has its number with it: from then on all members count from the same one.
+
+A statement that fails uses up a number. It is in no binary log, so a member that bootstraps does not know it, while one
+that joins does: without this their transactions would have different numbers. Galera's own number is at least as large.
+"""
 _DONOR, _SYNCED = "2", "4"
 _RENEWAL: Final = 1.0
 _QUOTED: Final = re.compile(r"near '.*", re.DOTALL)
@@ -221,11 +238,11 @@ class Server:
         )
 
     def accept_writes(self) -> None:
-        """Let clients write.
+        """Let clients write, after all members were given the same number of the next transaction.
 
         Raises: ServerError.
         """
-        self._query("SET GLOBAL read_only = OFF;")
+        self._query(_LEAD)
 
     def reject_writes(self) -> None:
         """Refuse writes, and end the connections of clients: they find the primary through its Service.
