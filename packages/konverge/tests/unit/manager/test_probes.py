@@ -42,6 +42,8 @@ async def test_a_healthy_process_responds_ok() -> None:
             response = await get(server.port, path)
             assert (response.status, response.text) == (200, "ok")
             assert response.headers["content-type"] == "text/plain; charset=utf-8"
+            assert response.headers["x-content-type-options"] == "nosniff"
+            assert response.headers["cache-control"] == "no-cache"
 
 
 async def test_a_failed_check_is_a_line_with_its_reason() -> None:
@@ -136,6 +138,8 @@ async def test_why_is_called_with_controller_and_key_and_returned_as_json() -> N
         calls.append((controller, key))
         if key is None:
             return known if not controller else {controller: known[controller]} if controller in known else None
+        if key.name == "odd":
+            return [{"key": key}]  # what is not JSON becomes a text
         return None if key.name == "unknown" else [{"trigger": "owns Deployment"}]
 
     async with serving(why=why) as server:
@@ -153,6 +157,7 @@ async def test_why_is_called_with_controller_and_key_and_returned_as_json() -> N
         for path in ("/debug/why/pod", "/debug/why/pod/shop/unknown"):
             assert (await get(server.port, path)).text == "there is no controller 'pod' (there are: webapp, node)\n"
 
+        assert json.loads((await get(server.port, "/debug/why/webapp/shop/odd")).text) == [{"key": "shop/odd"}]
         empty = await get(server.port, "/debug/why/node/unknown")
         assert empty.text == "no reconcile history of node unknown (it has that of no keys)\n"
 
