@@ -97,7 +97,7 @@ class ElectionRunner:
                 fence=self.fence,
                 on_started_leading=lambda: self._send_change(_Change(None)),
                 on_stopped_leading=self._report_stopped,
-                record_event=self._report_event if self._record_event is not None else None,
+                record_event=self._report_event,
             )
             self._elector_loop, self._elector = asyncio.get_running_loop(), elector
             if not self._stopped_early:

@@ -351,6 +351,11 @@ def test_each_default_identity_is_new() -> None:
     assert LeaderElection("x").identity != LeaderElection("x").identity
 
 
+def test_an_identity_begins_with_the_name_of_the_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POD_NAME", "operator-7")
+    assert default_identity().startswith("operator-7_")
+
+
 def test_an_election_that_cannot_work_is_refused_where_it_is_written() -> None:
     with pytest.raises(ValueError, match="renew_deadline must be at most lease_duration - margin"):
         LeaderElection("x", lease_duration=5)
