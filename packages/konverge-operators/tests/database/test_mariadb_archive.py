@@ -16,6 +16,7 @@ from databases import database
 from konverge_operators.database.archive.base_backups import BaseBackup, Part, find_backups
 from konverge_operators.database.archive.stores import ArchiveError, Directory
 from konverge_operators.database.engine import ArchiveState, EngineError
+from konverge_operators.database.mariadb.archive.__main__ import main
 from konverge_operators.database.mariadb.archive.binary_logs import BinaryLog, read_log
 from konverge_operators.database.mariadb.archive.dumps import delete_backup
 from konverge_operators.database.mariadb.archive.logs import (
@@ -460,3 +461,102 @@ def test_passwords_come_from_secrets_and_are_in_no_command() -> None:
     assert values["RECOVERY_TARGET"] == "2026-11-16T10:00:00+00:00"
     assert values["RECOVERY_MAJOR"] == "10.11"
     assert "IDENTIFIED BY PASSWORD '$SUPERUSER_HASH'" in str(values["RECOVERY_SCRIPT"])
+
+
+# The program, with other programs in the place of the server and its clients
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a directory of programs: a server that runs until it is stopped, and clients that do nothing."""
+    directory, work = tmp_path / "bin", tmp_path / "work"
+    directory.mkdir()
+    work.mkdir()
+    monkeypatch.setenv("PATH", f"{directory}:/usr/bin:/bin")
+    for name, script in {
+        "mariadb-install-db": "true",
+        "mariadbd": "trap 'exit 0' TERM; while :; do sleep 0.01; done",
+        "mariadb-admin": "true",
+        "mariadb": 'cat >/dev/null; [ -z "$MYSQL_PWD" ] || echo app',
+        "mariadb-dump": f"cat {tmp_path}/dump.sql",
+    }.items():
+        program(directory, name, script)
+    values = {"ARCHIVE_URL": f"file://{tmp_path}/backup", "ARCHIVE_PATH": PATH, "TMPDIR": str(work)}
+    source = {"SOURCE_HOST": "db", "SOURCE_USER": "replication", "MYSQL_PWD": "secret"}
+    for name, value in {**values, **source, "ARCHIVE_MAJOR": "10.11", "ARCHIVE_WAL": "true"}.items():
+        monkeypatch.setenv(name, value)
+    return directory
+
+
+def program(directory: Path, name: str, script: str) -> None:
+    (directory / name).write_text(f"#!/bin/sh\n{script}\n")
+    (directory / name).chmod(0o755)
+
+
+def write_dump(tmp_path: Path, position: str = "2-1-99,1-1-42", end: str = "-- Dump completed on today\n") -> None:
+    (tmp_path / "dump.sql").write_text(f"CREATE DATABASE app;\n-- SET GLOBAL gtid_slave_pos='{position}';\n{end}")
+
+
+def test_a_backup_has_the_position_of_its_dump_and_is_written_once(
+    store: Directory, tmp_path: Path, programs: Path
+) -> None:
+    write_dump(tmp_path)
+    assert main(["backup", "first"]) == 0
+    (found,) = find_backups(store, PATH)
+    assert (found.name, found.major, found.first, found.wal) == ("first", "10.11", "42", True)
+    program(programs, "mariadb-dump", "exit 1")
+    assert main(["backup", "first"]) == 0
+    assert main(["verify", "first"]) == 0
+    assert not (tmp_path / "work" / "backup").exists()
+    assert main(["delete", "first"]) == 0
+    assert store.list(f"{PATH}/") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "script", "problem"),
+    [
+        ("mariadb-dump", "echo 'no connection' >&2; exit 2", "mariadb-dump: no connection"),
+        ("mariadb-install-db", "echo 'FATAL ERROR: no space' >&2; exit 1", "FATAL ERROR: no space"),
+        ("mariadb", 'cat >/dev/null; echo "--- secret" >&2; echo "ERROR 1064: no" >&2; exit 1', "ERROR 1064: no"),
+        ("mariadb", "cat >/dev/null; date +%N", "tables or users were changed"),
+        ("mariadbd", "echo '[ERROR] Aborting'; exit 1", "mariadbd: [ERROR] Aborting"),
+        ("mariadbd", "trap 'exit 3' TERM; while :; do sleep 0.01; done", "mariadbd: "),
+    ],
+)
+def test_what_goes_wrong_is_reported_without_statements_and_leaves_no_backup(
+    store: Directory,
+    tmp_path: Path,
+    programs: Path,
+    capfd: pytest.CaptureFixture[str],
+    name: str,
+    script: str,
+    problem: str,
+) -> None:
+    write_dump(tmp_path)
+    program(programs, name, script)
+    if name == "mariadbd":
+        program(programs, "mariadb-admin", "! grep -q Aborting temporary.log")
+    assert main(["backup", "first"]) == 1
+    printed = capfd.readouterr().err
+    assert problem in printed
+    assert "secret" not in printed
+    assert find_backups(store, PATH) == []
+
+
+def test_a_dump_that_is_cut_off_or_changed_is_damaged(
+    store: Directory, tmp_path: Path, programs: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_dump(tmp_path, end="")
+    assert main(["backup", "first"]) == 1
+    assert "the backup is damaged: it is not complete" in capfd.readouterr().err
+    write_dump(tmp_path)
+    assert main(["backup", "first"]) == 0
+    (stored,) = (tmp_path / "backup").rglob("part-00000")
+    content = bytearray(stored.read_bytes())
+    content[-1] ^= 1
+    stored.write_bytes(content)
+    assert main(["verify", "first"]) == 1
+    assert "the checksum of part-00000 differs" in capfd.readouterr().err
+    assert main(["verify", "second"]) == 1
+    assert "the destination has no backup second" in capfd.readouterr().err
+    assert programs.exists()

@@ -150,6 +150,34 @@ def test_no_failure_of_a_step_ends_a_healthy_server(capfd: pytest.CaptureFixture
     assert loop.state.serves
 
 
+class JoiningServer(HealthyServer):
+    """A server that fetches what it lacks, and is asked three times how far it is."""
+
+    def __init__(self, end: Callable[[], None]) -> None:
+        super().__init__()
+        self._questions, self._end = iter(range(3)), end
+
+    def observe(self) -> View:
+        if next(self._questions, None) is None:
+            self._end()
+        return View(False, False, Position(U, 7), ("db-0", "db-1"), False, True, is_transfer_unfinished=True)
+
+
+def test_a_server_that_catches_up_for_long_is_not_stopped_for_others() -> None:
+    """Others serve, so one without a quorum would stop. Nobody is asked: it stays reported as starting."""
+
+    class UnusedApiServer(FailingApiServer):
+        def list_peers(self) -> dict[str, Peer]:
+            raise AssertionError("asked for others")
+
+    server = JoiningServer(lambda: loop.stop())
+    api_server = UnusedApiServer(iter([]), lambda: None)
+    loop = Loop("db-0", api_server, server, "", interval=0.0)
+    loop.run()
+    assert server.stops == 1  # by the end of the test
+    assert not loop.state.serves
+
+
 # The server
 
 
@@ -168,6 +196,28 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
 
 def renew() -> None:
     """Do nothing."""
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "expected"),
+    [
+        ("Primary", "1", (False, True)),
+        ("non-Primary", "1", (False, True)),
+        ("Primary", "4", (True, False)),
+        ("Primary", "2", (True, False)),
+        ("non-Primary", "0", (False, False)),
+        ("Disconnected", "0", (False, False)),
+    ],
+)
+def test_a_server_that_fetches_what_it_lacks_is_in_no_component(
+    server: Server, tmp_path: Path, status: str, state: str, expected: tuple[bool, bool]
+) -> None:
+    (tmp_path / "data").mkdir()
+    lines = f"wsrep_cluster_status\\t{status}\\nwsrep_local_state\\t{state}\\n"
+    program(tmp_path / "bin", "mariadb", f"cat >/dev/null; printf '{lines}'")
+    view = Server(Address("db-0", "db", "127.0.0.1", tmp_path, "", ""), {"SUPERUSER_PASSWORD": "x"}).observe()
+    assert (view.is_primary, view.is_transfer_unfinished) == expected
+    assert not server.runs
 
 
 def recovering(root: Path, position: str) -> None:

@@ -71,6 +71,7 @@ _OPTIONS: Final[Mapping[str, str]] = {
     "sync_binlog": "1",
     "wsrep_gtid_domain_id": "1",
     "wsrep_gtid_mode": "ON",
+    "wsrep_slave_threads": "4",
     "default_storage_engine": "InnoDB",
     "innodb_autoinc_lock_mode": "2",
     "innodb_flush_log_at_trx_commit": "1",

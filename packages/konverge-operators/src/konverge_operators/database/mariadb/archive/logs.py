@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 from typing import Final
 
 from konverge_operators.database.archive.stores import ArchiveError, Store
@@ -127,10 +128,7 @@ def find_pieces(store: Store, path: str, position: int, target: datetime | None)
             raise _gap(position, archived.before)
         content = _read(store, archived)
         following = [one for one in read_log(content).transactions if one.number > position]
-        wanted = [one for one in following if limit is None or one.time <= limit]
-        if wanted != following:  # only what comes before the first one after the target
-            first_late = next(one for one in following if one not in wanted)
-            wanted = [one for one in wanted if one.number < first_late.number]
+        wanted = list(takewhile(lambda one: limit is None or one.time <= limit, following))
         if wanted:
             yield Piece(content, wanted[0].start, wanted[-1].end)
         if len(wanted) < len(following):

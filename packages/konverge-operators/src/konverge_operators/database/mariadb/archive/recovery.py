@@ -20,7 +20,7 @@ from konverge_operators.database.archive.stores import ArchiveError, Store
 from konverge_operators.database.mariadb.archive.binary_logs import DOMAIN
 from konverge_operators.database.mariadb.archive.dumps import load
 from konverge_operators.database.mariadb.archive.logs import Piece, find_pieces
-from konverge_operators.database.mariadb.archive.temporary_server import TemporaryServer, running_server, sync
+from konverge_operators.database.mariadb.archive.temporary_server import TemporaryServer, running_server, sync, sync_one
 
 __all__ = ["Restore"]
 
@@ -59,6 +59,7 @@ class Restore:
         started.write_text(json.dumps({"backup": backup.name, "path": backup.path, "target": str(self.target or "")}))
         self._fill(store, backup, self.root / "data.restoring")
         (self.root / "data.restoring").rename(data)
+        sync_one(self.root)
         started.rename(mark)
         return backup
 
@@ -79,7 +80,6 @@ class Restore:
                 if backup.wal:
                     for piece in find_pieces(store, backup.path, position, self.target):
                         _apply(piece, server, work)
-                server.execute(self.script)
                 self._check(server)
                 server.finish()
         except BaseException:
@@ -88,10 +88,11 @@ class Restore:
         sync(data)
 
     def _check(self, server: TemporaryServer) -> None:
+        """Set the passwords, then read as the owner."""
+        query = f"USE `{self.database}`; SELECT COUNT(*) FROM information_schema.TABLES;"
         try:
-            server.execute(
-                f"USE `{self.database}`; SELECT COUNT(*) FROM information_schema.TABLES;", self.owner, self.password
-            )
+            server.execute(self.script)
+            server.execute(query, self.owner, self.password)
         except ArchiveError as error:
             raise ArchiveError(f"the check of the restored data failed: {error}") from error
 

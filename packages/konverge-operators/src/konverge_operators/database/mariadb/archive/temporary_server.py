@@ -10,13 +10,13 @@ import shutil
 import subprocess
 import time
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
 from konverge_operators.database.archive.stores import ArchiveError
 
-__all__ = ["TemporaryServer", "running_server", "sync"]
+__all__ = ["TemporaryServer", "running_server", "sync", "sync_one"]
 
 _SOCKET: Final = "./temporary.sock"
 """Below the data directory, which is the working directory: a path to a socket may have 107 characters only."""
@@ -78,6 +78,8 @@ class TemporaryServer:
                 client.kill()
                 raise
             finally:
+                with suppress(BrokenPipeError):
+                    client.stdin.close()
                 client.wait()
         if client.returncode:
             raise ArchiveError(_error(what, log.read_bytes()))
@@ -120,10 +122,11 @@ def sync(directory: Path) -> None:
         for name in (".", *files):
             path = Path(root) / name
             if path.is_dir() or path.is_file():
-                _sync_one(path)
+                sync_one(path)
 
 
-def _sync_one(path: Path) -> None:
+def sync_one(path: Path) -> None:
+    """Write a file, or the names in a directory, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -87,8 +87,7 @@ class Archiver:
         except Exception as problem:  # whatever it is, the server goes on, and the next time may succeed
             error = str(problem) if isinstance(problem, ArchiveError) else f"{type(problem).__name__}: {problem}"
         if error and error != self._error:
-            sys.stderr.write(f"archive: {error}\n")
-            sys.stderr.flush()
+            _log(error)
         self._error = error
         with suppress(OSError):  # a full disk: what was written before stays, and the next time may succeed
             self._write_state()
@@ -161,7 +160,7 @@ class Archiver:
         """Return the files of the binary log; the last one is being written."""
         try:
             names = (self._data / "binlog.index").read_text().split()
-        except FileNotFoundError:
+        except OSError:
             return []
         return [path for path in (self._data / name for name in names) if path.exists()]
 
@@ -179,6 +178,11 @@ def close_log(data: Path, password: str) -> None:
     )
     if done.returncode:
         raise ArchiveError(f"the log cannot be closed: {done.stderr.decode(errors='replace')[-300:]}")
+
+
+def _log(message: str) -> None:
+    sys.stderr.write(f"archive: {message}\n")
+    sys.stderr.flush()
 
 
 def _differs(logs: list[BinaryLog], end: LogEnd) -> bool:

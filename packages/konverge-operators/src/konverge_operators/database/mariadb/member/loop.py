@@ -51,6 +51,7 @@ class Loop:
         self._lost_at: float | None = None
         self._needed_at: float | None = None
         self._last_error = ""
+        self._applied = (-1, 0.0)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -153,7 +154,8 @@ class Loop:
             return
         self.state.component, self.state.position = view.is_primary, view.position
         if not view.is_primary:
-            self._watch_without_quorum(view)
+            catches_up = view.is_transfer_unfinished and self._advances(view.position.seqno)
+            self._watch_while_joining() if catches_up else self._watch_without_quorum(view)
             return
         self._lost_at = self._needed_at = None
         if not self._is_steady(view):
@@ -196,6 +198,17 @@ class Loop:
         component = Component(view.position.uuid, view.members, view.is_complete)
         reports = {name: peer.report for name, peer in self._api_server.list_peers().items()}
         return next_record(self._name, stored.record, component, reports)
+
+    def _watch_while_joining(self) -> None:
+        """Wait: the server catches up with the others. It is still reported as starting, so that it stays recorded."""
+        self.state.serves, self._seen = False, None
+        self._lost_at = self._needed_at = None
+
+    def _advances(self, seqno: int) -> bool:
+        """Report whether the server has applied something lately."""
+        if seqno != self._applied[0]:
+            self._applied = (seqno, time.monotonic())
+        return time.monotonic() - self._applied[1] < _PATIENCE
 
     def _watch_without_quorum(self, view: View) -> None:
         """Report a lost quorum, and stop when that is what others wait for."""

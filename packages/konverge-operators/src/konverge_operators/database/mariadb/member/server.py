@@ -65,7 +65,7 @@ SET GLOBAL read_only = OFF;
 A statement that fails uses up a number. It is in no binary log, so a member that bootstraps does not know it, while one
 that joins does: without this their transactions would have different numbers. Galera's own number is at least as large.
 """
-_DONOR, _SYNCED = "2", "4"
+_JOINING, _DONOR, _SYNCED = "1", "2", "4"
 _RENEWAL: Final = 1.0
 _QUOTED: Final = re.compile(r"near '.*", re.DOTALL)
 
@@ -102,6 +102,8 @@ class View:
     members: tuple[str, ...]
     is_complete: bool
     read_only: bool
+    is_transfer_unfinished: bool = False
+    """Whether it fetches what it lacks from others, which may last long. It is in no component meanwhile."""
 
 
 class Server:
@@ -235,6 +237,7 @@ class Server:
             members=tuple(members),
             is_complete="view" in values and seqno >= int(values["view"]),
             read_only=values.get("read_only", "1") == "1",
+            is_transfer_unfinished=state == _JOINING,
         )
 
     def accept_writes(self) -> None:
