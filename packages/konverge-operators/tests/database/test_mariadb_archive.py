@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import tracemalloc
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -36,7 +37,7 @@ from konverge_operators.database.names import secrets_of
 
 PATH = "orders/uid/10.11"
 START = 1_794_848_400
-QUERY, XID, GTID, GTID_LIST = 2, 16, 162, 163
+QUERY, XID, ROWS, GTID, GTID_LIST = 2, 16, 30, 162, 163
 
 
 # A binary log in bytes
@@ -415,6 +416,20 @@ def test_a_destination_that_is_away_is_reported_and_tried_again(tmp_path: Path) 
     archiver.archive()
     assert member.state()["error"] == ""
     assert ranges(Directory(tmp_path / "backup")) == [(0, 3)]
+
+
+def test_a_large_transaction_is_stored_without_a_copy_of_it_in_memory(store: Directory, tmp_path: Path) -> None:
+    member = server(tmp_path)
+    size = 32 * 1024 * 1024
+    member.write(binary_log(0, gtid(1, START), event(ROWS, bytes(size)), event(XID, bytes(8))))
+    member.close()
+    tracemalloc.start()
+    try:
+        member.archiver.archive()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (ranges(store), peak < size // 4) == ([(0, 1)], True), peak
 
 
 def test_a_state_that_cannot_be_written_does_not_end_the_archiver(store: Directory, tmp_path: Path) -> None:

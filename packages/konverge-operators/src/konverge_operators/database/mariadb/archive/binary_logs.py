@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Final
+from mmap import mmap
+from typing import Final, TypeAlias
 
 from konverge_operators.database.archive.stores import ArchiveError
 
-__all__ = ["DOMAIN", "BinaryLog", "Transaction", "read_log"]
+__all__ = ["DOMAIN", "BinaryLog", "Content", "Transaction", "read_log"]
+
+Content: TypeAlias = bytes | mmap
 
 DOMAIN: Final = 1
 """The domain of transactions that Galera replicates. What a member writes for itself alone has another one."""
@@ -43,12 +46,12 @@ class BinaryLog:
         return self.transactions[-1].number if self.transactions else self.before
 
 
-def read_log(content: bytes) -> BinaryLog:
+def read_log(content: Content) -> BinaryLog:
     """Return what a file has. A transaction without its end, after a crash, does not count: it was not committed.
 
     Raises: ArchiveError when this is no binary log.
     """
-    if not content.startswith(_MAGIC):
+    if content[: len(_MAGIC)] != _MAGIC:
         raise ArchiveError("this is no binary log")
     before, found = 0, list[Transaction]()
     current: tuple[int, int, int, bool] | None = None  # number, time, start, whether one statement ends it
@@ -70,14 +73,14 @@ def read_log(content: bytes) -> BinaryLog:
     return BinaryLog(before, tuple(found))
 
 
-def _last_number(content: bytes, body: int) -> int:
+def _last_number(content: Content, body: int) -> int:
     """Return the last transaction of a list of states."""
     (count,) = struct.unpack_from("<I", content, body)
     states = [_STATE.unpack_from(content, body + 4 + index * _STATE.size) for index in range(count & 0xFFFFFFF)]
     return max((number for domain, _, number in states if domain == DOMAIN), default=0)
 
 
-def _is_end(kind: int, content: bytes, body: int, end: int, *, standalone: bool) -> bool:
+def _is_end(kind: int, content: Content, body: int, end: int, *, standalone: bool) -> bool:
     """Report whether an event ends a transaction."""
     if kind in (_XID, _XA_PREPARE):
         return True

@@ -19,7 +19,7 @@ from itertools import takewhile
 from typing import Final
 
 from konverge_operators.database.archive.stores import ArchiveError, Store
-from konverge_operators.database.mariadb.archive.binary_logs import BinaryLog, read_log
+from konverge_operators.database.mariadb.archive.binary_logs import BinaryLog, Content, read_log
 
 __all__ = [
     "ArchivedLog",
@@ -71,7 +71,7 @@ class Piece:
     end: int
 
 
-def put_log(store: Store, path: str, content: bytes, log: BinaryLog) -> None:
+def put_log(store: Store, path: str, content: Content, log: BinaryLog) -> None:
     """Store a file of the log."""
     digest = hashlib.sha256(content).hexdigest()
     store.put(f"{path}/log/{log.before:020}-{log.last:020}-{digest}.gz", gzip.compress(content, 1, mtime=0))

@@ -12,13 +12,14 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -106,7 +107,7 @@ class Archiver:
     def _archive(self, store: Store) -> None:
         started = datetime.now(UTC)
         files = self._files()
-        if files and read_log(files[-1].read_bytes()).transactions:
+        if files and _read(files[-1]).transactions:
             self._close()
             files = self._files()
         if not self._is_checked:
@@ -121,14 +122,14 @@ class Archiver:
         self._report_gap(store)
 
     def _store(self, store: Store, file: Path) -> None:
-        content = file.read_bytes()
-        log = read_log(content)
+        log = _read(file)
         if self._last is None:
             self._last = log.before
         if log.before > self._last:
             self._gap = (self._last, log.before)
         if log.transactions and log.last > self._last:
-            put_log(store, self._path, content, log)
+            with _mapped(file) as content:
+                put_log(store, self._path, content, log)
             self._last, self._last_time = log.last, log.transactions[-1].time
 
     def _check(self, store: Store, files: list[Path]) -> None:
@@ -137,7 +138,7 @@ class Archiver:
         self._last = max((one.last for one in logs), default=end.last if end is not None else None)
         self._last_time = end.last_time if end is not None and end.last == self._last else 0
         self._gap, self._stored = find_gap(logs), set()
-        own = [read_log(file.read_bytes()) for file in files]
+        own = [_read(file) for file in files]
         has = max((one.last for one in own), default=0)
         if self._last is not None and self._last > has:
             raise ArchiveError(
@@ -183,6 +184,18 @@ def close_log(data: Path, password: str) -> None:
 def _log(message: str) -> None:
     sys.stderr.write(f"archive: {message}\n")
     sys.stderr.flush()
+
+
+def _read(file: Path) -> BinaryLog:
+    with _mapped(file) as content:
+        return read_log(content)
+
+
+@contextmanager
+def _mapped(file: Path) -> Generator[mmap.mmap]:
+    """Map a file: one with a large transaction may be larger than the memory of the container."""
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        yield content
 
 
 def _differs(logs: list[BinaryLog], end: LogEnd) -> bool:
