@@ -73,7 +73,7 @@ def numbers(log: BinaryLog) -> list[int]:
 def test_a_file_has_its_transactions_and_what_was_before() -> None:
     statement = gtid(7, START + 1, flags=1) + event(QUERY, b"CREATE TABLE t (i int)", START + 1)
     own = gtid(1000, START, domain=2) + event(XID, b"\0" * 8)
-    old_style = gtid(8, START + 2) + event(QUERY, b"INSERT INTO t VALUES (1)") + event(QUERY, b"COMMIT")
+    old_style = gtid(8, START + 2) + event(QUERY, b"\0SAVEPOINT `COMMIT`") + event(QUERY, b"shop\0COMMIT")
     content = binary_log(5, transaction(6), own, statement, old_style)
     found = read_log(content)
     assert (found.before, found.last, numbers(found)) == (5, 8, [6, 7, 8])
@@ -403,7 +403,21 @@ def test_a_member_that_has_lost_writes_stores_nothing(store: Directory, tmp_path
     other.write(log_of(6, 12, START + 1000))
     archiver.archive()
     assert "has another transaction 9: writes were lost" in other.state()["error"]
+    (tmp_path / "backup" / PATH / "log.json").unlink()  # as if the first member had not come so far
+    archiver.archive()
+    assert "has another transaction 9: writes were lost" in other.state()["error"]
     assert ranges(store) == [(0, 9)]
+
+
+def test_a_file_that_the_server_has_just_created_is_no_error(store: Directory, tmp_path: Path) -> None:
+    member = server(tmp_path)
+    member.write(log_of(0, 3))
+    archiver = member.archiver
+    archiver.archive()
+    member.write(b"")
+    archiver.archive()
+    assert member.state()["error"] == ""
+    assert ranges(store) == [(0, 3)]
 
 
 def test_a_destination_that_is_away_is_reported_and_tried_again(tmp_path: Path) -> None:
@@ -445,13 +459,17 @@ def test_a_state_that_cannot_be_written_does_not_end_the_archiver(store: Directo
 
 
 def test_the_state_of_the_archive_is_what_the_primary_has_written() -> None:
-    assert parse_state("") == ArchiveState()
-    assert parse_state('{"archived": "", "error": "no"}') == ArchiveState(None, "no")
     time = datetime(2026, 11, 16, 12, tzinfo=UTC)
-    assert parse_state(json.dumps({"archived": time.isoformat(), "error": ""})) == ArchiveState(time)
+    later, much_later = time + timedelta(minutes=2), time + timedelta(minutes=11)
+    written = json.dumps({"archived": time.isoformat(), "error": ""})
+    assert parse_state("", time) == ArchiveState()
+    assert parse_state('{"archived": "", "error": "no"}', time) == ArchiveState(None, "no")
+    assert parse_state(written, later) == ArchiveState(time)
+    stale = ArchiveState(time, "nothing was archived since 2026-11-16T12:00:00+00:00")
+    assert parse_state(written, much_later) == stale, "it archives every minute"
     for damaged in ("{", "[]", '{"archived": "x", "error": ""}'):
         with pytest.raises(EngineError, match=r"archive\.json"):
-            parse_state(damaged)
+            parse_state(damaged, time)
 
 
 # Containers

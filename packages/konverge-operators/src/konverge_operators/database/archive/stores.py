@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from secrets import token_hex
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -76,7 +77,7 @@ class Directory:
 
     def put(self, key: str, content: bytes) -> None:
         path = self._path(key)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        temporary = path.with_name(f".{path.name}.{token_hex(8)}")  # in two pods one process id may be the same
         try:
             self._check()
             path.parent.mkdir(parents=True, exist_ok=True)

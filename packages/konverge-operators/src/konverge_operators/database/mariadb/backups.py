@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from konverge_operators.database.api import Database
@@ -25,16 +25,23 @@ __all__ = ["ARCHIVE_STATE", "backup_container", "deletion_container", "parse_sta
 _PROGRAM: Final = '"$PYTHON" -m konverge_operators.database.mariadb.archive'
 ARCHIVE_STATE: Final = 'cat "$DATA/archive.json" 2>/dev/null || true'
 """The command in a member whose output `parse_state` reads."""
+_STALE: Final = timedelta(minutes=10)
 
 
-def parse_state(output: str) -> ArchiveState:
-    """Return what a member has written about the archived log; nothing before the first time."""
+def parse_state(output: str, now: datetime) -> ArchiveState:
+    """Return what a member has written about the archived log; nothing before the first time.
+
+    It archives every minute, also if nothing was written: a time that is old is an error.
+    """
     if not output.strip():
         return ArchiveState()
     try:
         found: dict[str, Any] = json.loads(output)
         archived = datetime.fromisoformat(found["archived"]) if found["archived"] else None
-        return ArchiveState(archived, str(found["error"]))
+        error = str(found["error"])
+        if not error and archived is not None and now - archived > _STALE:
+            error = f"nothing was archived since {archived.isoformat()}"
+        return ArchiveState(archived, error)
     except (ValueError, KeyError, TypeError) as error:
         raise EngineError(f"archive.json: {output[:200]!r}") from error
 

@@ -14,6 +14,7 @@ from konverge import NotFound
 from konverge.client import ExecResult
 from konverge.errors import ApiError, DecodeError, TransportError
 from konverge.k8s.core.v1 import ConfigMap, Pod
+from konverge.objects import now
 from konverge_operators.database.api import Database
 from konverge_operators.database.certificate_files import NOT_YET, reload_script, tls_volumes
 from konverge_operators.database.engine import (
@@ -140,7 +141,7 @@ class MariaDB:
         return recovery_container(database, version, secrets)
 
     async def observe_archive(self, target: Target) -> ArchiveState:
-        return parse_state(await _execute(target, await _primary(target), ARCHIVE_STATE))
+        return parse_state(await _execute(target, await _primary(target), ARCHIVE_STATE), now())
 
     # What the rules of the API refuse for this engine, so that it is never asked for
 

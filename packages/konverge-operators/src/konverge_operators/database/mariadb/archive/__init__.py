@@ -13,7 +13,8 @@ parts and documents of backups are those of `konverge_operators.database.archive
 
     <path>/base/<backup>/part-00000 ...                      a compressed dump in parts
     <path>/base/<backup>/backup.json                         as for PostgreSQL; `first` is the position of the dump
-    <path>/log/<position before>-<last position>-<sha256>.gz a file of the log; the checksum is that before compression
+    <path>/log/<position before>-<last position>-<time>-<sha256>.gz
+        a file of the log; the time is the second of its last commit, the checksum that before compression
     <path>/log.json                                          until when the log is complete
 
 A position is the number of a transaction. Galera assigns it (wsrep_gtid_mode), so all members have the same one.

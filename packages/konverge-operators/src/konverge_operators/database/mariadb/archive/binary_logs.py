@@ -22,6 +22,9 @@ _STATE: Final = struct.Struct("<IIQ")  # domain, server, number
 _QUERY, _XID, _STANDALONE_FLAG = 2, 16, 1
 _GTID, _GTID_LIST, _XA_PREPARE = 162, 163, 38
 _COMPRESSED_QUERY: Final = 165
+_CHECKSUM: Final = 4
+_COMMIT: Final = b"\0COMMIT"
+"""The end of a statement event, before its checksum if it has one: the name of a database ends with a zero."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,10 @@ class BinaryLog:
     @property
     def last(self) -> int:
         return self.transactions[-1].number if self.transactions else self.before
+
+    @property
+    def last_time(self) -> int:
+        return self.transactions[-1].time if self.transactions else 0
 
 
 def read_log(content: Content) -> BinaryLog:
@@ -86,4 +93,7 @@ def _is_end(kind: int, content: Content, body: int, end: int, *, standalone: boo
         return True
     if kind not in (_QUERY, _COMPRESSED_QUERY):
         return False
-    return standalone or content[max(body, end - 12) : end].find(b"COMMIT") >= 0
+    return standalone or _COMMIT in (
+        content[max(body, end - len(_COMMIT)) : end],
+        content[max(body, end - 11) : end - 4],
+    )

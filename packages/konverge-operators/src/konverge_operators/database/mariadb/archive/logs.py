@@ -34,16 +34,17 @@ __all__ = [
     "read_end",
 ]
 
-_NAME: Final = re.compile(r"([0-9]{20})-([0-9]{20})-([0-9a-f]{64})\.gz")
+_NAME: Final = re.compile(r"([0-9]{20})-([0-9]{20})-([0-9]+)-([0-9a-f]{64})\.gz")
 
 
 @dataclass(frozen=True)
 class ArchivedLog:
-    """A file of the archive: the last transaction before it, and its last one."""
+    """A file of the archive: the last transaction before it, and its last one with the second of its commit."""
 
     key: str
     before: int
     last: int
+    last_time: int
     sha256: str
 
 
@@ -74,7 +75,8 @@ class Piece:
 def put_log(store: Store, path: str, content: Content, log: BinaryLog) -> None:
     """Store a file of the log."""
     digest = hashlib.sha256(content).hexdigest()
-    store.put(f"{path}/log/{log.before:020}-{log.last:020}-{digest}.gz", gzip.compress(content, 1, mtime=0))
+    name = f"{log.before:020}-{log.last:020}-{log.last_time}-{digest}.gz"
+    store.put(f"{path}/log/{name}", gzip.compress(content, 1, mtime=0))
 
 
 def put_end(store: Store, path: str, end: LogEnd) -> None:
@@ -97,7 +99,7 @@ def read_end(store: Store, path: str) -> LogEnd | None:
 def find_logs(store: Store, path: str) -> list[ArchivedLog]:
     """Return the files of the log, by their first transaction."""
     matches = ((one.key, _NAME.fullmatch(one.key.rpartition("/")[2])) for one in store.list(f"{path}/log/"))
-    found = [ArchivedLog(key, int(one[1]), int(one[2]), one[3]) for key, one in matches if one is not None]
+    found = [ArchivedLog(key, *map(int, one.group(1, 2, 3)), one[4]) for key, one in matches if one is not None]
     return sorted(found, key=lambda one: (one.before, one.last))
 
 

@@ -26,7 +26,7 @@ from typing import Final
 
 from konverge_operators.database.archive.base_backups import find_backups
 from konverge_operators.database.archive.stores import ArchiveError, Store, open_store
-from konverge_operators.database.mariadb.archive.binary_logs import BinaryLog, Transaction, read_log
+from konverge_operators.database.mariadb.archive.binary_logs import BinaryLog, read_log
 from konverge_operators.database.mariadb.archive.logs import LogEnd, find_gap, find_logs, put_end, put_log, read_end
 
 __all__ = ["Archiver", "close_log"]
@@ -130,13 +130,13 @@ class Archiver:
         if log.transactions and log.last > self._last:
             with _mapped(file) as content:
                 put_log(store, self._path, content, log)
-            self._last, self._last_time = log.last, log.transactions[-1].time
+            self._last, self._last_time = log.last, log.last_time
 
     def _check(self, store: Store, files: list[Path]) -> None:
         """Read what is archived, and compare it with what this member has."""
         logs, end = find_logs(store, self._path), read_end(store, self._path)
         self._last = max((one.last for one in logs), default=end.last if end is not None else None)
-        self._last_time = end.last_time if end is not None and end.last == self._last else 0
+        self._last_time = next((one.last_time for one in logs if one.last == self._last), end.last_time if end else 0)
         self._gap, self._stored = find_gap(logs), set()
         own = [_read(file) for file in files]
         has = max((one.last for one in own), default=0)
@@ -144,8 +144,11 @@ class Archiver:
             raise ArchiveError(
                 _describe_loss(f"the archive ends with the transaction {self._last}, the member with {has}")
             )
-        if end is not None and _differs(own, end):
-            raise ArchiveError(_describe_loss(f"the archive has another transaction {end.last}"))
+        archived = {one.last: one.last_time for one in logs}
+        if end is not None and end.last_time:
+            archived[end.last] = end.last_time
+        if (other := _find_other(own, archived)) is not None:
+            raise ArchiveError(_describe_loss(f"the archive has another transaction {other}"))
         self._is_checked = True
 
     def _report_gap(self, store: Store) -> None:
@@ -187,6 +190,8 @@ def _log(message: str) -> None:
 
 
 def _read(file: Path) -> BinaryLog:
+    if not file.stat().st_size:
+        return BinaryLog(0, ())  # the server has just created it
     with _mapped(file) as content:
         return read_log(content)
 
@@ -198,10 +203,10 @@ def _mapped(file: Path) -> Generator[mmap.mmap]:
         yield content
 
 
-def _differs(logs: list[BinaryLog], end: LogEnd) -> bool:
-    """Report whether a member has another transaction at the end of the archive."""
-    found: list[Transaction] = [one for log in logs for one in log.transactions if one.number == end.last]
-    return bool(end.last_time) and any(one.time != end.last_time for one in found)
+def _find_other(logs: list[BinaryLog], archived: Mapping[int, int]) -> int | None:
+    """Return a transaction that was committed in another second than the one of its number in the archive, or None."""
+    own = (one for log in logs for one in log.transactions)
+    return next((one.number for one in own if archived.get(one.number, one.time) != one.time), None)
 
 
 def _describe_loss(what: str) -> str:
