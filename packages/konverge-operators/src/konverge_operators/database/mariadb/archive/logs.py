@@ -99,7 +99,7 @@ def read_end(store: Store, path: str) -> LogEnd | None:
 def find_logs(store: Store, path: str) -> list[ArchivedLog]:
     """Return the files of the log, by their first transaction."""
     matches = ((one.key, _NAME.fullmatch(one.key.rpartition("/")[2])) for one in store.list(f"{path}/log/"))
-    found = [ArchivedLog(key, *map(int, one.group(1, 2, 3)), one[4]) for key, one in matches if one is not None]
+    found = [ArchivedLog(key, int(one[1]), int(one[2]), int(one[3]), one[4]) for key, one in matches if one is not None]
     return sorted(found, key=lambda one: (one.before, one.last))
 
 
