@@ -11,8 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from database_backups import back_up
+from database_load import Login
 from konverge.k8s.core.v1 import ConfigMap, Pod, Secret, Service
+from konverge_operators.database.api import Phase
+from konverge_operators.database.backups.api import BackupPhase
 from konverge_operators.database.mariadb.members import CLIENT
+from mariadb_backups import restore_mariadb
 from mariadb_load import new_client, query
 from running_databases import NAME
 from running_mariadb import MISSING, RunningMariaDB, running_mariadb
@@ -77,7 +82,7 @@ async def start_time(database: RunningMariaDB, member: str) -> str:
 
 
 async def test_clients_and_members_use_tls_and_a_renewed_certificate_needs_no_restart(tmp_path: Path) -> None:
-    async with running_mariadb(tls={"enabled": True}) as database:
+    async with running_mariadb(tls={"enabled": True}, backup={"enabled": True}) as database:
         await database.wait_for_members(3)
         before = (await database.wait(lambda one: bool(one.status.certificate))).status.certificate
         login, client = await database.login(), database.client
@@ -120,6 +125,20 @@ async def test_clients_and_members_use_tls_and_a_renewed_certificate_needs_no_re
         await database.kill(f"{NAME}-2")  # it joins with the renewed certificate
         await database.wait_for_members(3)
         assert await query(host, login, "SELECT number FROM notes;", "--ssl") == (0, ["7"], "")
+        await backups_use_tls_too(database)
+
+
+async def backups_use_tls_too(database: RunningMariaDB) -> None:
+    """A Job that makes a backup is a client like others; a restored database has a certificate of its own."""
+    client = database.client
+    backup = await back_up(client, NAME, "first")
+    assert backup.status.phase is BackupPhase.SUCCEEDED, backup.status
+    copy = await restore_mariadb(client, "copy", {"fromBackup": "first"}, tls={"enabled": True})
+    assert copy.status.phase is Phase.READY, copy.status
+    secret = {name: value.decode() for name, value in (await client.get(Secret, "copy-app")).data.items()}
+    login = Login(secret["username"], secret["password"], secret["database"])
+    host = str((await client.get(Service, "copy-rw")).spec.cluster_ip)
+    assert await query(host, login, "SELECT number FROM notes;", "--ssl") == (0, ["7"], "")
 
 
 async def nobody_joins_without_a_certificate(database: RunningMariaDB) -> None:
