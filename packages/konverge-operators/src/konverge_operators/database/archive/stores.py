@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from secrets import token_hex
+from socket import gethostname
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -77,7 +77,8 @@ class Directory:
 
     def put(self, key: str, content: bytes) -> None:
         path = self._path(key)
-        temporary = path.with_name(f".{path.name}.{token_hex(8)}")  # in two pods one process id may be the same
+        writer = f"{gethostname()}-{os.getpid()}"  # two pods may have one process id; the next try replaces a rest
+        temporary = path.with_name(f".{path.name}.{writer}")
         try:
             self._check()
             path.parent.mkdir(parents=True, exist_ok=True)
