@@ -295,18 +295,23 @@ class Decoder:
         """Return the managedFields that our own manager applied, as JSON; b"" when there are none."""
         if not self._manager_json or self._manager_json not in managers:
             return b""
-        try:
-            if decoded is None:
+        if decoded is not None:
+            own = [_encode(_without_time_field(one)) for one in decoded if self._is_own_decoded(one)]
+        else:
+            try:
                 found = [(bytes(raw), _manager(raw)) for raw in _raw_items(managers)]
-            else:
-                found = [(_encode(one), msgspec.convert(one, _Manager)) for one in decoded]
-        except _UNREADABLE:
-            return b""
-        own = [_without_time(text, manager.time) for text, manager in found if self._is_own_apply(manager)]
+            except _UNREADABLE:
+                return b""
+            own = [_without_time(text, manager.time) for text, manager in found if self._is_own_apply(manager)]
         return b"[" + b",".join(own) + b"]" if own else b""
 
     def _is_own_apply(self, entry: _Manager) -> bool:
         return entry.manager == self._manager and entry.operation == "Apply" and not entry.subresource
+
+    def _is_own_decoded(self, entry: Any) -> bool:
+        if not isinstance(entry, dict) or entry.get("manager") != self._manager:
+            return False
+        return entry.get("operation") == "Apply" and not entry.get("subresource")
 
 
 def _label_parts(text: bytes) -> list[str]:
@@ -321,6 +326,10 @@ def _without_time(text: bytes, time: str) -> bytes:
     """Remove the time at which the fields were applied: nothing reads it, and it differs in every object."""
     field = b'"time":"%b"' % time.encode()
     return text.replace(field + b",", b"", 1) if field + b"," in text else text.replace(b"," + field, b"", 1)
+
+
+def _without_time_field(entry: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if name != "time"}
 
 
 def _rebuild(raw: bytes, managers: bytes) -> bytes:

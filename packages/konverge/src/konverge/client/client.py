@@ -213,7 +213,7 @@ class Client(SubresourceClient):
         request = self._request(
             "PATCH",
             object_path(target.kind, key, subresource=subresource),
-            query=self._write_options(force=force).query(),
+            query=self._write_options(force=force, is_apply=True).query(),
             body=encode(_without_managed_fields(_complete(obj))),
             media=_APPLY_MEDIA,
         )

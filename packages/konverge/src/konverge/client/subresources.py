@@ -138,13 +138,16 @@ class SubresourceClient(Reader):
         request = self._request("POST", path, body=encode(review))
         return decode(_TokenRequest, await self._call(request, "create token of", _SERVICE_ACCOUNT, key)).status
 
-    def _write_options(self, *, force: bool = False) -> WriteOptions:
+    def _write_options(self, *, force: bool = False, is_apply: bool = False) -> WriteOptions:
         options = self.options
+        # Unknown fields of an apply are an error in any case. Its validation looks only for doubled fields, which no
+        # encoder writes, and costs the server a second parse.
+        default: Literal["", "Ignore"] = "Ignore" if is_apply else ""
         return WriteOptions(
             force=force,
             dry_run=options.dry_run,
             field_manager=options.field_manager,
-            field_validation=options.field_validation,
+            field_validation=options.field_validation or default,
         )
 
 

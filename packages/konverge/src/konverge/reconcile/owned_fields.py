@@ -13,7 +13,6 @@ others. Rules that hold here:
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -42,6 +41,7 @@ Json: TypeAlias = dict[str, Any]
 _ABSENT: Any = object()
 _SCALARS = frozenset({str, int, bool, float})
 _encode = msgspec.json.Encoder(order="deterministic").encode
+_decode = msgspec.json.Decoder().decode
 _NOT_OWNED = (
     "name",
     "namespace",
@@ -137,7 +137,7 @@ def without_empty_collections(owned: FieldTree, desired: Any) -> Any:
 
 def _pick_item(element: str, owned: FieldTree, item: Any) -> Any:
     picked = pick(owned, item)
-    return {**json.loads(element[2:]), **picked} if element[:2] == "k:" else picked
+    return {**_decode(element[2:]), **picked} if element[:2] == "k:" else picked
 
 
 def _is_apply_of(manager: str, entry: Json) -> bool:
@@ -151,10 +151,10 @@ def _children(owned: FieldTree) -> FieldTree:
 
 def _compare(owned: FieldTree, live: Any, desired: Any) -> tuple[Any, bool]:
     """Return the fields of a `Comparison` as a pair: there are dozens of them for one object."""
-    element_type = _element_type(owned)
-    if element_type == "f:" and isinstance(live, dict):
-        return _compare_fields(owned, live, desired)
-    if element_type in ("k:", "v:") and isinstance(live, list):
+    if isinstance(live, dict):
+        if _element_type(owned) == "f:":
+            return _compare_fields(owned, live, desired)
+    elif isinstance(live, list) and _element_type(owned) in ("k:", "v:"):
         return _compare_items(_children(owned), live, desired)
     return _compare_leaf(live, desired)
 
@@ -163,7 +163,7 @@ def _element_type(owned: FieldTree) -> str:
     """Return the prefix of the elements of a tree; "" for a leaf, and if the prefixes differ."""
     found = ""
     for element in owned:
-        if element != "." and element[:2] != found:
+        if element != "." and not (found and element.startswith(found)):
             if found:
                 return ""
             found = element[:2]
@@ -229,28 +229,32 @@ def _item_indexes(owned: FieldTree, items: list[Any]) -> dict[str, int]:
     found: dict[str, int] = {}
     by_keys: dict[tuple[str, ...], dict[Any, int]] = {}
     for element in owned:
-        names, identity = _parse_element(element)
-        if names not in by_keys:
-            by_keys[names] = {_identity_of(item, names): index for index, item in enumerate(items)}
-        if (index := by_keys[names].get(identity)) is not None:
+        names, identity, _ = _parse_element(element)
+        indexes = by_keys.get(names)
+        if indexes is None:
+            indexes = by_keys[names] = {_identity_of(item, names): index for index, item in enumerate(items)}
+        index = indexes.get(identity)
+        if index is not None:
             found[element] = index
     if len(found) == len(items):
         return found
     left = [index for index in range(len(items)) if index not in set(found.values())]
     for element in owned:
-        match = next((index for index in left if _matches_partly(element, items[index])), None)
-        if element not in found and match is not None:
-            found[element] = match
-            left.remove(match)
+        if element not in found:
+            for index in left:
+                if _matches_partly(element, items[index]):
+                    found[element] = index
+                    left.remove(index)
+                    break
     return found
 
 
-@lru_cache(512)
-def _parse_element(element: str) -> tuple[tuple[str, ...], Any]:
-    """Return the names of an item's keys (none in a set), and its identity in the list."""
-    value = json.loads(element[2:])
+@lru_cache(4096)
+def _parse_element(element: str) -> tuple[tuple[str, ...], Any, Any]:
+    """Return the names of an item's keys (none in a set), its identity in the list, and the keys themselves."""
+    value = _decode(element[2:])
     names = tuple(sorted(value)) if element[:2] == "k:" else ()
-    return names, _identity_of(value, names)
+    return names, _identity_of(value, names), value
 
 
 def _identity_of(item: Any, names: tuple[str, ...]) -> Any:
@@ -259,16 +263,17 @@ def _identity_of(item: Any, names: tuple[str, ...]) -> Any:
         return _encode(item)
     if not isinstance(item, dict):
         return None
-    values = [item.get(name) for name in names]
-    if all(type(value) is str for value in values):
-        return values[0] if len(values) == 1 else tuple(values)
-    return None if any(name not in item for name in names) else _encode(values)
+    if len(names) == 1:
+        value = item.get(names[0])
+        if type(value) is str:
+            return value
+    return _encode([item[name] for name in names]) if all(map(item.__contains__, names)) else None
 
 
 def _matches_partly(element: str, item: Any) -> bool:
     """Report whether an item that leaves out keys may be this element."""
     if element[:2] != "k:" or not isinstance(item, dict):
         return False
-    keys = json.loads(element[2:])
+    keys = _parse_element(element)[2]
     present = [name for name in keys if name in item]
     return 0 < len(present) < len(keys) and all(is_same(keys[name], item[name]) for name in present)

@@ -288,7 +288,7 @@ async def test_an_apply_names_its_manager_and_leaves_managed_fields_out() -> Non
     thing = decode(Lamp, b'{"metadata":{"name":"a","managedFields":[{"manager":"x"}]},"spec":{"watts":1}}')
     await api.using(field_manager="lights").apply(thing, force=True)
     assert transport.last.headers["content-type"] == "application/apply-patch+yaml"
-    assert transport.last.query == (("fieldManager", "lights"), ("force", "true"))
+    assert transport.last.query == (("fieldManager", "lights"), ("fieldValidation", "Ignore"), ("force", "true"))
     assert transport.sent() == {
         "apiVersion": "ex.io/v1",
         "kind": "Lamp",
