@@ -193,7 +193,8 @@ async def cloudcoil(kubeconfig: str, tag: str) -> Rows:
             first = await first.async_update()
 
         async def list_all() -> int:
-            listing = await ConfigMap.async_list(namespace=NAMESPACE, label_selector="bench=item")
+            # In one page: it takes a page for the last one if the server does not count the rest, as with a selector.
+            listing = await ConfigMap.async_list(namespace=NAMESPACE, label_selector="bench=item", limit=LISTED)
             return len([item async for item in listing])
 
         async def watch() -> int:

@@ -10,7 +10,7 @@ import pytest
 
 from apply_rig import MANAGER, ApplyRig, apply_rig
 from konverge.client import HttpTransport, InProcessTransport, load_config
-from konverge.errors import AlreadyExists, ApplyConflict, Conflict, Invalid
+from konverge.errors import AlreadyExists, ApiError, ApplyConflict, Conflict, Invalid
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import ConfigMap, Namespace, Secret, Service
 from konverge.objects import Unstructured, from_wire, full_object, kind_of
@@ -518,3 +518,17 @@ async def test_pruning_a_kind_that_is_not_cached_or_without_our_managed_fields_i
             await prune(it.client, it.cache, owner, AppliedObjects(), kinds=[Secret], manager=MANAGER)
         with pytest.raises(ValueError, match="manager="):
             await prune(it.client, it.cache, owner, AppliedObjects(), kinds=[ConfigMap], manager="another")
+
+
+# Unknown fields
+
+
+@pytest.mark.parametrize("validation", ["", "Strict", "Warn", "Ignore"])
+async def test_an_unknown_field_is_an_error_whatever_the_validation(opened: Open, validation: Any) -> None:
+    """So an apply is sent with `Ignore`, which spares the server a second parse."""
+    async with opened() as it:
+        wrong = Unstructured(apiVersion="apps/v1", kind="Deployment", **full_object(deployment()))
+        wrong["spec"]["bogus"] = 1
+        client = it.client.using(field_manager=MANAGER, field_validation=validation)
+        with pytest.raises(ApiError, match=r"\.spec\.bogus: field not declared in schema"):
+            await client.apply(wrong)

@@ -39,7 +39,7 @@ class ApplyRig:
 
     def restarted(self) -> Applier:
         """Return the applier of a process that has just started: it has no stored state."""
-        self.last_applied = LastApplied()
+        self.last_applied = LastApplied(unchecked=0)
         self.applier = Applier(self.client, self.cache, field_manager=MANAGER, last_applied=self.last_applied)
         return self.applier
 

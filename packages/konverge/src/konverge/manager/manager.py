@@ -8,7 +8,6 @@ manager.run()
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -21,6 +20,7 @@ from konverge.controller import EVENTS, LEASES, Builder, Controller, Permission
 from konverge.errors import LeaseLost
 from konverge.manager.elector import LeaderElection
 from konverge.manager.endpoints import Endpoints
+from konverge.manager.garbage_collection import collect_less
 from konverge.manager.options import ManagerOptions
 from konverge.manager.runnables import OpenShared, Runnable, RunnableFunction
 from konverge.manager.signals import stop_on_signals
@@ -229,8 +229,7 @@ class Manager:
 
     async def _run(self) -> None:
         async with stop_on_signals(self.stop):
-            # Objects of the start-up live until the end. Freezing them keeps full garbage collections short.
-            await self._serve(gc.freeze)
+            await self._serve(collect_less)
 
     # Inspection
 

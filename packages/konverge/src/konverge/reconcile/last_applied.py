@@ -63,10 +63,12 @@ class AppliedState(msgspec.Struct, frozen=True, gc=False):
 class LastApplied:
     """The last applied states of a process, by kind and key; shared by all appliers of one field manager.
 
-    Promise: it holds at most about twice as many states as there are objects.
+    Promise: it holds at most about twice as many states as there are objects, or `unchecked` if that is more: up to
+    this number nothing checks which objects still exist.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, unchecked: int = 10_000) -> None:
+        self._unchecked = unchecked
         self._states: OrderedDict[tuple[Kind, Key], AppliedState] = OrderedDict()
 
     def get(self, kind: Kind, key: Key, *, uid: str) -> AppliedState | None:
@@ -76,7 +78,7 @@ class LastApplied:
 
     def set(self, kind: Kind, key: Key, state: AppliedState, *, is_gone: Callable[[Kind, Key], bool]) -> None:
         """Replace the state of an object; `is_gone` reports whether another object no longer exists."""
-        if (kind, key) not in self._states:
+        if len(self._states) >= self._unchecked and (kind, key) not in self._states:
             self._drop_gone(is_gone)
         self._states[kind, key] = state
 

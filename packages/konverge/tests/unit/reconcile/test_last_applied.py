@@ -34,7 +34,7 @@ def test_hashes_do_not_depend_on_the_order_of_keys() -> None:
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 30)), max_size=300))
 def test_it_holds_the_existing_objects_and_at_most_as_many_others(changes: list[tuple[bool, int]]) -> None:
-    last_applied = LastApplied()
+    last_applied = LastApplied(unchecked=0)
     existing: set[Key] = set()
     most = 0
     for created, number in changes:
@@ -50,7 +50,7 @@ def test_it_holds_the_existing_objects_and_at_most_as_many_others(changes: list[
 
 
 def test_states_of_deleted_objects_do_not_accumulate() -> None:
-    last_applied = LastApplied()
+    last_applied = LastApplied(unchecked=0)
     lasting = {Key("", f"lasting-{number}") for number in range(50)}
     for key in lasting:
         last_applied.set(GADGET, key, state(), is_gone=lambda *_: False)
@@ -58,3 +58,18 @@ def test_states_of_deleted_objects_do_not_accumulate() -> None:
         key = Key("", f"passing-{number}")
         last_applied.set(GADGET, key, state(), is_gone=lambda _, one: one not in lasting)
     assert len(last_applied) <= 2 * len(lasting) + 2
+
+
+def test_up_to_a_number_of_states_nothing_is_checked() -> None:
+    last_applied = LastApplied(unchecked=3)
+    checked: list[Key] = []
+
+    def is_gone(_: object, key: Key) -> bool:
+        checked.append(key)
+        return True
+
+    for number in range(4):
+        assert not checked
+        last_applied.set(GADGET, Key("", str(number)), state(), is_gone=is_gone)
+    assert checked == [Key("", "0"), Key("", "1")]
+    assert len(last_applied) == 2
