@@ -8,6 +8,7 @@ other subscribers are called all the same.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -87,10 +88,14 @@ class Subscription:
         self._handler = handler
         self._on_close = on_close
         self._pending: dict[Key, Difference] = {}
+        # Keys in the order in which they are reported; some are reported already. (Taking the first key of a dict again
+        # and again takes quadratic time: it passes all the places of keys that were there before.)
+        self._order: deque[Key] = deque()
 
     def close(self) -> None:
         """Stop calling the handler."""
         self._pending.clear()
+        self._order.clear()
         self._on_close(self)
 
     def close_as_deleted(self, entries: Iterable[Entry]) -> None:
@@ -107,6 +112,7 @@ class Subscription:
             old = self._pending.pop(key)[0]
         if old is not new:
             self._pending[key] = (old, new)
+            self._order.append(key)
 
     def notify(self, key: Key, old: Entry | None, new: Entry | None, writer: Any) -> None:
         """Report a change now, after the pending difference of the same object."""
@@ -122,11 +128,12 @@ class Subscription:
 
     def notify_pending(self, count: int) -> bool:
         """Report up to `count` pending differences; return whether more are left."""
-        pending = self._pending
-        for _ in range(min(count, len(pending))):
-            key = next(iter(pending))
-            self._notify(*pending.pop(key), listed=True, writer=None)
-        return bool(pending)
+        while count and self._order:
+            difference = self._pending.pop(self._order.popleft(), None)
+            if difference is not None:
+                count -= 1
+                self._notify(*difference, listed=True, writer=None)
+        return bool(self._pending)
 
     def _notify(self, old: Entry | None, new: Entry | None, *, listed: bool, writer: Any) -> None:
         for event in change_events(old, new, listed=listed, writer=writer):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -22,7 +23,7 @@ class EventStream(AsyncIterator[Event]):
     """
 
     def __init__(self) -> None:
-        self._pending: dict[Key, tuple[Entry | None, Entry | None, bool, Any]] = {}
+        self._pending: OrderedDict[Key, tuple[Entry | None, Entry | None, bool, Any]] = OrderedDict()
         self._ready: list[Event] = []
         self._more = asyncio.Event()
         self._on_close: Callable[[], None] = lambda: None
@@ -50,7 +51,7 @@ class EventStream(AsyncIterator[Event]):
             if self._closed:
                 raise StopAsyncIteration
             if self._pending:
-                old, new, listed, writer = self._pending.pop(next(iter(self._pending)))
+                old, new, listed, writer = self._pending.popitem(last=False)[1]
                 self._ready = list(change_events(old, new, listed=listed, writer=writer))
             else:
                 self._more.clear()

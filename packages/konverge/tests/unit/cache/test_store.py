@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cached_objects import WIDGET, at, deleted, widget
-from konverge.cache.events import Event, EventType
+from konverge.cache.events import Event, EventType, Subscription
 from konverge.cache.indexes import by_path
 from konverge.cache.options import CacheOptions
 from konverge.cache.store import Store
@@ -594,6 +594,19 @@ async def test_a_first_list_is_reported_in_batches_and_lets_other_tasks_run() ->
     task.cancel()
     assert len(calls) == 1200
     assert turns[:4] == [0, 500, 1000, 1200] or turns[:3] == [0, 500, 1000]
+
+
+async def test_the_time_to_report_a_list_does_not_grow_with_its_square() -> None:
+    """With a time that does, 300,000 objects would take minutes."""
+    count = 300_000
+    entry = (await listed(widget("a", 1), version=2)).get(at("a"))
+    names: list[str] = []
+    subscription = Subscription(lambda event: names.append(event.type))
+    for number in range(count):
+        subscription.add_pending(at(f"a-{number}"), None, entry)
+    while subscription.notify_pending(500):
+        pass
+    assert names == ["added"] * count
 
 
 async def test_a_late_subscriber_receives_existing_objects_in_order() -> None:
