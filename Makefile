@@ -144,7 +144,7 @@ engines: $(STAMP) ## real databases and Redis clusters on process nodes under fa
 	$(BIN)/pytest -m engines -s tests/engines
 
 mutants: $(MUTANTS_STAMP) ## mutation tests of a part of konverge: PKG=queue, SAMPLE=200 for some, SHOW=name for a survivor
-	@$(MUTANTS_VENV)/bin/python tools/mutants.py '$(PKG)' $(if $(SAMPLE),--sample '$(SAMPLE)') $(if $(SEED),--seed '$(SEED)') $(if $(SHOW),--show '$(SHOW)')
+	@$(MUTANTS_VENV)/bin/python tools/mutants.py '$(PKG)' $(if $(SAMPLE),--sample '$(SAMPLE)') $(if $(SEED),--seed '$(SEED)') $(if $(MINUTES),--minutes '$(MINUTES)') $(if $(WORKERS),--workers '$(WORKERS)') $(if $(SHOW),--show '$(SHOW)')
 
 # Each benchmark writes bench/results/<name>.md and .json; report.py makes docs/benchmarks.md of the JSON files.
 bench: bench-controller bench-client bench-transport bench-cache bench-cache-events bench-scale ## all benchmarks with peers, then docs/benchmarks.md (hours, on a quiet machine)

@@ -4,7 +4,10 @@
 in many ways, one at a time, runs the unit tests of the part that call the function, and prints the score: the share of
 changes that a test notices. SAMPLE=200 tries that many changes, drawn at random with a fixed seed, SEED=2 others; what
 was noticed already is not tried again, survivors are. They are listed; `make mutants PKG=queue SHOW=name` prints one as
-a diff.
+a diff. MINUTES=20 or Ctrl-C stops a run; WORKERS=1 leaves the other processors alone.
+
+A sample is tried in the order of the draw. So the changes that a stopped run tried are a fair sample too, and it prints
+their score: mutmut itself would try those with the quickest tests first.
 
 Mutmut has an environment of its own, .venv-mutants: it does not run with the pytest that the other tests use.
 """
@@ -16,10 +19,12 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -75,12 +80,26 @@ def pytest_collection_modifyitems(items):
 So a score is a lower bound: all tests together may notice more.
 """
 
+MUTMUT_IN_ORDER = """\
+import signal, sys
+from mutmut import __main__ as mutmut
+
+places = {name: place for place, name in enumerate(sys.argv)}
+mutmut.estimated_worst_case_time = lambda name: places.get(name, 0)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+mutmut.cli()
+"""
+"""Mutmut, but trying changes in the order of its arguments, and stopping by SIGINT also in the background of a shell,
+where the signal is ignored otherwise."""
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", help="a part of konverge with unit tests: queue, cache, reconcile, ...")
     parser.add_argument("--sample", type=_count, default=0, metavar="N", help="try N changes drawn at random, not all")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="draws others")
+    parser.add_argument("--minutes", type=_count, default=0, metavar="N", help="stop after N minutes of trying")
+    parser.add_argument("--workers", type=_count, default=0, metavar="N", help="try N changes at a time")
     parser.add_argument("--show", default="", metavar="NAME", help="print a change as a diff")
     options = parser.parse_args()
     if not options.part.isidentifier() or not (PACKAGE / "tests" / "unit" / options.part).is_dir():
@@ -93,25 +112,29 @@ def main() -> int:
             return 2
         return _mutmut(directory, "show", options.show)
     _copy_sources(directory, options.part)
-    return _try_changes(directory, options.part, options.sample, options.seed)
+    return _try_changes(directory, options)
 
 
-def _try_changes(directory: Path, part: str, sample: int, seed: int) -> int:
-    _mutmut(directory, "run", "none")  # makes the changes, and finds out which tests call which function
-    results = _results(directory, part)
+def _try_changes(directory: Path, options: argparse.Namespace) -> int:
+    run = ["run", *(["--max-children", str(options.workers)] if options.workers else [])]
+    _mutmut(directory, *run, "none")  # makes the changes, and finds out which tests call which function
+    results = _results(directory, options.part)
     names = sorted(results)
-    drawn = random.Random(seed).sample(names, min(sample, len(names))) if sample else names
+    drawn = random.Random(options.seed).sample(names, min(options.sample, len(names))) if options.sample else names
     left = [name for name in drawn if results[name] in (NOT_TRIED, SURVIVED, NO_TESTS)]
-    if left and (code := _mutmut(directory, "run", *left)):
+    if left and (code := _mutmut(directory, *run, *left, seconds=options.minutes * 60 or None)):
         return code
-    results = _results(directory, part)
-    _print_results({name: results[name] for name in drawn}, len(names))
+    results = _results(directory, options.part)
+    # Changes after the first that was not tried are left out: earlier runs noticed some of them, but what they did not
+    # try is missing, so the rest is no fair sample.
+    tried = takewhile(lambda name: results[name] is not NOT_TRIED, drawn)
+    _print_results({name: results[name] for name in tried}, len(names))
     return 0
 
 
 def _count(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of changes")
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
     return int(text)
 
 
@@ -126,14 +149,22 @@ def _copy_sources(directory: Path, part: str) -> None:
     shutil.copy(ROOT / "conftest.py", directory)
     markers = ["control_plane", "faults", "campaigns", "interop", "engines", "wheels", "processes", "peers"]
     (directory / "quick_tests_first.py").write_text(QUICK_TESTS_FIRST)
+    (directory / "mutmut_in_order.py").write_text(MUTMUT_IN_ORDER)
     tests = json.dumps([f"tests/unit/{name}" for name in TESTS.get(part, (part,))])
     (directory / "pyproject.toml").write_text(CONFIGURATION.format(part=part, tests=tests, markers=json.dumps(markers)))
 
 
-def _mutmut(directory: Path, *arguments: str) -> int:
-    mutmut = Path(sys.executable).parent / "mutmut"
+def _mutmut(directory: Path, *arguments: str, seconds: float | None = None) -> int:
+    """Run mutmut, and stop it after the seconds or by Ctrl-C, which is no failure: it keeps the results until then."""
     environment = os.environ | {"KONVERGE_DERANDOMIZE": "1"}  # the same examples for every change
-    return subprocess.run([mutmut, *arguments], cwd=directory, env=environment, check=False).returncode
+    command = [sys.executable, "mutmut_in_order.py", *arguments]
+    with subprocess.Popen(command, cwd=directory, env=environment) as process:
+        try:
+            return process.wait(seconds)
+        except (KeyboardInterrupt, subprocess.TimeoutExpired):
+            process.send_signal(signal.SIGINT)
+            process.wait()
+            return 0
 
 
 def _results(directory: Path, part: str) -> dict[str, int | None]:
