@@ -24,7 +24,6 @@ from weakref import WeakSet
 
 __all__ = ["ConnectionLimits", "Listener", "is_loopback"]
 
-_POLL_INTERVAL: Final = 0.005
 _SSL_SHUTDOWN_TIMEOUT: Final = 1.0
 _BURST: Final = 16
 """Connections accepted before anything else runs, closing included."""
@@ -75,7 +74,7 @@ class Listener:
         self._sockets = sockets
         self._protocols = protocols
         self._options = options
-        self._accepted: WeakSet[socket.socket] = WeakSet()
+        self._accepted: WeakSet[_Connection] = WeakSet()
         self._waiting = _Waiting(limits) if limits is not None else None
         self._connecting: set[asyncio.Task[None]] = set()
         self.address, self.port = sockets[0].getsockname()[:2]
@@ -140,14 +139,14 @@ class Listener:
     async def drop(self, *, timeout: float = 1.5) -> None:
         """Shut down all connections and wait until they are closed, for at most `timeout` seconds."""
         self.close()
-        clock = asyncio.get_running_loop().time
-        end = clock() + timeout
-        while ((left := self._open()) or self._connecting) and clock() < end:
-            for each in left:
-                _shut_down(each)
-            await asyncio.sleep(_POLL_INTERVAL)
+        left: set[asyncio.Future[None]] = set(self._connecting)
+        for each in self._open():
+            left.add(each.when_closed())
+            _shut_down(each)
+        if left:
+            await asyncio.wait(left, timeout=timeout)
 
-    def _open(self) -> list[socket.socket]:
+    def _open(self) -> list[_Connection]:
         return [each for each in self._accepted if each.fileno() >= 0]
 
     def _resume(self, sock: socket.socket) -> None:
@@ -158,7 +157,7 @@ class Listener:
         loop = asyncio.get_running_loop()
         for _ in range(_BURST):
             try:
-                connection, _ = sock.accept()
+                connection = _Connection(sock.family, sock.type, sock.proto, fileno=sock.accept()[0].detach())
             except OSError as error:
                 if error.errno in _EXHAUSTED:
                     loop.remove_reader(sock)
@@ -183,6 +182,23 @@ class Listener:
             # The frames refer to the error, and so to themselves: 256 KiB that the garbage collector does not count.
             traceback.clear_frames(error.__traceback__)
             connection.close()
+
+
+class _Connection(socket.socket):
+    """An accepted connection that notifies whoever waits for its end, also when asyncio closes it."""
+
+    _waiting: asyncio.Future[None] | None = None
+
+    def when_closed(self) -> asyncio.Future[None]:
+        """Return a future that is done when the socket is closed."""
+        if self._waiting is None:
+            self._waiting = asyncio.get_running_loop().create_future()
+        return self._waiting
+
+    def close(self) -> None:
+        super().close()
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
 
 
 async def _has_sent(connection: socket.socket) -> bool:

@@ -126,6 +126,42 @@ async def test_a_port_that_is_taken_is_an_error_that_leaves_nothing_open() -> No
     assert error.value.errno == errno.EADDRINUSE
 
 
+@asynccontextmanager
+async def unread() -> AsyncIterator[tuple[Listener, asyncio.Transport]]:
+    # A connection whose protocol does not read, so it does not see the end of the stream.
+    Counting.transports.clear()
+    listener = await Listener.open(Counting, "127.0.0.1", 0)
+    with socket.create_connection(("127.0.0.1", listener.port)):
+        await until(lambda: len(Counting.transports) == 1)
+        (transport,) = Counting.transports
+        assert isinstance(transport, asyncio.Transport)
+        transport.pause_reading()
+        yield listener, transport
+        transport.abort()
+        await listener.drop()
+
+
+async def test_a_drop_ends_with_the_last_connection() -> None:
+    async with unread() as (listener, transport):
+        dropping = asyncio.create_task(listener.drop(timeout=3600))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not dropping.done()
+
+        transport.abort()
+        for _ in range(10):  # passes of the event loop, not seconds
+            await asyncio.sleep(0)
+
+        assert dropping.done()
+
+
+async def test_a_drop_waits_no_longer_than_its_timeout() -> None:
+    async with unread() as (listener, _):
+        await listener.drop(timeout=0.01)
+
+        assert listener.connections == 1
+
+
 # Limits
 
 

@@ -21,7 +21,9 @@ __all__ = ["is_loopback", "serve_loopback_webhooks"]
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _LIFETIME = timedelta(days=1)
-_POLL_INTERVAL = 0.1
+_RETRY_DELAY = 0.1
+"""Seconds between two probes. Nothing tells when a configuration has taken effect: the API server reads it from a watch
+of its own, and reports nothing in its status."""
 
 
 def is_loopback(url: str) -> bool:
@@ -66,7 +68,7 @@ async def _is_called(client: Client, server: WebhookServer, probe: Unstructured,
             while not _all_called(server):
                 with suppress(KonvergeError):
                     await client.using(dry_run=True).without_warnings().create(probe)
-                await asyncio.sleep(_POLL_INTERVAL)
+                await asyncio.sleep(_RETRY_DELAY)
             return True
     return False
 

@@ -18,6 +18,8 @@ __all__ = ["Reconcile", "Reconciler", "reconciler_of"]
 T = TypeVar("T", bound=AnyObject)
 
 _STOP_POLL = 0.5
+"""Seconds between two looks at `stopping`, a function without an event. Only a reconcile whose thread outlives its
+deadline looks."""
 
 Reconcile: TypeAlias = Callable[[T, Context], Awaitable[Result | None]] | Callable[[T, BlockingContext], Result | None]
 """A function as a reconciler. A function that is not async runs in a thread, with a blocking context."""
