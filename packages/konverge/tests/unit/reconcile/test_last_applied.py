@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from konverge.objects import Key, Kind
-from konverge.reconcile.last_applied import AppliedState, LastApplied, hash_json
+from konverge.reconcile.changed_fields import hash_content_and_status
+from konverge.reconcile.last_applied import AppliedState, LastApplied, hash_bytes, hash_json, hash_without_status
 
 GADGET = Kind("example.com", "v1", "Gadget", "gadgets")
 
@@ -73,3 +76,40 @@ def test_up_to_a_number_of_states_nothing_is_checked() -> None:
         last_applied.set(GADGET, Key("", str(number)), state(), is_gone=is_gone)
     assert checked == [Key("", "0"), Key("", "1")]
     assert len(last_applied) == 2
+
+
+def test_a_hash_without_status_differs_with_everything_but_status_and_version() -> None:
+    def hashed(**change: object) -> bytes:
+        document = {"kind": "Gadget", "metadata": {"name": "a", "resourceVersion": "1"}, "spec": {"a": 1}, "status": 1}
+        return hash_without_status(json.dumps({**document, **change}).encode())
+
+    same = hashed()
+    assert hashed(status={"ready": True}) == same
+    assert hashed(metadata={"name": "a", "resourceVersion": "2"}) == same
+    assert hashed(metadata={"name": "a"}) == same
+    assert hashed(metadata={"name": "b"}) != same
+    assert hashed(metadata={"name": "a", "labels": {}}) != same
+    assert hashed(spec={"a": 2}) != same
+    assert hashed(data=1) != same
+    assert hash_without_status(b'{"metadata":{"name":"a"}}') != hash_without_status(b'{"metadata":{"nama":"e"}}')
+
+
+def test_hashes_are_sixteen_bytes() -> None:
+    document = b'{"metadata":{"name":"a"},"status":{"x":1}}'
+    hashes = (hash_bytes(b""), hash_json({}), hash_without_status(document), *hash_content_and_status(document))
+    assert [len(one) for one in hashes] == [16] * 5
+
+
+def test_content_and_status_have_separate_hashes() -> None:
+    def hashed(**change: object) -> tuple[bytes, bytes]:
+        metadata = {"name": "a", "resourceVersion": "1", "generation": 1, "uid": "u"}
+        return hash_content_and_status({"metadata": metadata, "spec": 1, "status": {"x": 1}, **change})
+
+    content, status = hashed()
+    assert hashed(status={"x": 2})[0] == content
+    assert hashed(status={"x": 2})[1] != status
+    assert hashed(spec=2)[0] != content
+    assert hashed(spec=2)[1] == status
+    assert hashed(metadata={"name": "a", "managedFields": []})[0] == content
+    assert hashed(metadata={"name": "b"})[0] != content
+    assert hash_content_and_status(b'{"spec":1}') == hash_content_and_status({"spec": 1})

@@ -8,7 +8,15 @@ import pytest
 
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.objects import Unstructured, decode, encode
-from konverge.reconcile.owned_fields import compare, fields_of, is_applied_by, pick, sets_no_fields
+from konverge.reconcile.owned_fields import (
+    compare,
+    fields_of,
+    is_applied_by,
+    pick,
+    sets_no_fields,
+    without_empty_collections,
+    without_identity,
+)
 
 Json = dict[str, Any]
 
@@ -187,3 +195,71 @@ def test_the_owned_part_of_an_object_is_picked_with_the_keys_of_its_items() -> N
     live = {"spec": {"size": 1, "extra": 2, "ports": [*LIVE_PORTS, {"port": 9}], "tags": ["z", "a", 1]}}
     picked = pick(OWNED, live)
     assert picked == {"spec": {"size": 1, "ports": LIVE_PORTS, "tags": ["a", 1]}}
+
+
+@pytest.mark.parametrize(
+    ("owned", "live"),
+    [
+        ({}, {"a": "b"}),
+        ({".": {}}, {"a": "b"}),
+        ({"f:a": {}}, "text"),
+        ({"f:a": {}}, ["a"]),
+        ({'k:{"name":"a"}': {}}, {"name": "a"}),
+        ({'v:"a"': {}}, "a"),
+        ({"f:a": {}, 'v:"a"': {}}, {"a": 1, "b": 2}),
+    ],
+    ids=["atomic map", "map itself", "scalar", "list", "no list", "no set", "mixed"],
+)
+def test_a_value_that_the_tree_does_not_describe_is_picked_as_a_whole(owned: Json, live: Any) -> None:
+    assert pick(owned, live) == live
+
+
+def test_absent_fields_and_items_are_not_picked() -> None:
+    assert pick({"f:a": {}, "f:b": {}}, {"a": 1, "c": 3}) == {"a": 1}
+    assert pick({'k:{"name":"a"}': {"f:name": {}}, 'k:{"name":"b"}': {}}, [{"name": "a", "x": 1}]) == [{"name": "a"}]
+    assert pick({'k:{"name":"a"}': {"f:x": {}}}, [{"name": "a", "x": 1, "y": 2}]) == [{"name": "a", "x": 1}]
+
+
+NAMED: Json = {'k:{"name":"a"}': {".": {}, "f:name": {}, "f:args": {'v:"x"': {}}}, 'k:{"name":"b"}': {"f:name": {}}}
+
+
+@pytest.mark.parametrize(
+    ("owned", "desired", "rest"),
+    [
+        ({"f:data": {"f:a": {}}}, {"data": {}}, None),
+        ({"f:data": {"f:a": {}}}, {"data": {}, "more": 1}, {"more": 1}),
+        ({"f:data": {"f:a": {}}}, {"data": {"a": 1}}, {"data": {"a": 1}}),
+        ({"f:data": {}}, {"data": {}}, {"data": {}}),
+        ({}, {"data": {}}, {"data": {}}),
+        ({"f:data": {"f:a": {}}}, {"data": None, "x": 1}, {"data": None, "x": 1}),
+        ({"f:data": {"f:a": {}}}, {"data": "text"}, {"data": "text"}),
+        ({"f:spec": {"f:data": {"f:a": {}}, "f:x": {}}}, {"spec": {"data": {}, "x": 0}}, {"spec": {"x": 0}}),
+        (
+            {"f:items": NAMED},
+            {"items": [{"name": "b"}, {"name": "a", "args": []}]},
+            {"items": [{"name": "b"}, {"name": "a"}]},
+        ),
+        ({"f:items": NAMED}, {"items": []}, None),
+    ],
+)
+def test_collections_that_become_empty_and_have_items_of_ours_are_left_out(
+    owned: Json, desired: Any, rest: Any
+) -> None:
+    assert without_empty_collections(owned, desired) == rest
+
+
+def test_the_identity_of_an_object_is_no_field() -> None:
+    system = {"uid": "u", "resourceVersion": "7", "generation": 1, "creationTimestamp": "t", "selfLink": "/x"}
+    metadata = {"name": "x", "namespace": "y", "managedFields": [], **system}
+    document = {"apiVersion": "v1", "kind": "Gadget", "metadata": metadata, "spec": {"size": 1}}
+    assert without_identity(document) == {"spec": {"size": 1}}
+    document["metadata"] = {**metadata, "labels": {"a": "b"}}
+    assert without_identity(document) == {"metadata": {"labels": {"a": "b"}}, "spec": {"size": 1}}
+    assert without_identity({"spec": 1}) == {"spec": 1}
+
+
+def test_an_object_without_managed_fields_has_no_fields_of_anybody() -> None:
+    assert fields_of({"apiVersion": "v1"}, "us") is None
+    assert fields_of({"metadata": {"managedFields": None}}, "us") is None
+    assert fields_of(managed(entry({})), "us") == {}
+    assert not is_applied_by(Unstructured({"metadata": {}}), "us")

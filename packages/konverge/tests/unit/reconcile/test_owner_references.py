@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 
 import pytest
 
 from konverge.k8s.core.v1 import ConfigMap, Namespace
 from konverge.objects import AnyObject, ObjectMeta, OwnerReference, Unstructured, decode, full_object, kind_of, to_wire
-from konverge.reconcile.owner_references import has_owner_of_same_name, with_namespace_and_owner
+from konverge.reconcile.owner_references import (
+    has_owner_of_same_name,
+    other_controller,
+    references_of,
+    with_namespace_and_owner,
+)
 
 MAPS, NAMESPACES = kind_of(ConfigMap), kind_of(Namespace)
 
@@ -75,12 +81,36 @@ def test_references_to_others_are_kept_and_one_to_the_owner_is_not_doubled() -> 
 @pytest.mark.parametrize(
     ("desired", "owner", "words"),
     [
-        (config_map("other"), OWNER, "different namespaces"),
-        (Namespace(metadata=ObjectMeta(name="x")), OWNER, "owns no cluster-scoped"),
-        (config_map(), CLUSTER_OWNER, "namespace is not known"),
-        (config_map(), config_map("shop", "owner"), "has no uid"),
-        (config_map(name=None), OWNER, "has no name"),
-        (config_map(resource_version="7"), OWNER, "was read from the server"),
+        (
+            config_map("other"),
+            OWNER,
+            "ConfigMap shop/owner cannot own ConfigMap other/child: they are in different namespaces, the garbage"
+            " collector would delete it (apply it with owned=False, and delete it in finalize)",
+        ),
+        (
+            Namespace(metadata=ObjectMeta(name="x")),
+            OWNER,
+            "ConfigMap shop/owner cannot own Namespace x: a namespaced object owns no cluster-scoped one, the garbage"
+            " collector would delete it (apply it with owned=False, and delete it in finalize)",
+        ),
+        (
+            config_map(),
+            CLUSTER_OWNER,
+            "apply ConfigMap child: its owner Namespace shop is cluster-scoped, so its namespace is not known (set"
+            " metadata.namespace)",
+        ),
+        (
+            config_map(),
+            config_map("shop", "owner"),
+            "ConfigMap shop/owner has no uid: an owner must be an object that was read from the server",
+        ),
+        (config_map(name=None), OWNER, "apply ConfigMap: it has no name (the server generates names only on create)"),
+        (
+            config_map(resource_version="7"),
+            OWNER,
+            "apply ConfigMap child: this object was read from the server, and applying it would take over all its"
+            " fields (apply a new object with only your fields, or edit this one with client.update)",
+        ),
         (
             config_map(
                 owner_references=[
@@ -88,13 +118,14 @@ def test_references_to_others_are_kept_and_one_to_the_owner_is_not_doubled() -> 
                 ]
             ),
             OWNER,
-            "name Secret s as its controller",
+            "ConfigMap shop/owner cannot own ConfigMap shop/child: its owner references name Secret s as its"
+            " controller, and an object has only one (leave that reference out, or apply with owned=False)",
         ),
     ],
     ids=["cross-namespace", "cluster child", "no namespace", "owner not read", "no name", "read", "two controllers"],
 )
 def test_an_invalid_owner_is_rejected_with_a_reason(desired: AnyObject, owner: AnyObject, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=f"^{re.escape(words)}$"):
         prepared(desired, owner)
 
 
@@ -118,3 +149,28 @@ def test_an_earlier_owner_of_the_same_name_is_recognised(change: dict[str, objec
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "uid-earlier", "controller": True}
     found = decode(OwnerReference, json.dumps({**reference, **change}).encode())
     assert has_owner_of_same_name([found], OWNER) is same
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({}, True),
+        ({"uid": "uid-owner"}, False),
+        ({"controller": None}, False),
+        ({"name": "owner"}, False),
+        ({"name": "owner", "kind": "ConfigMap"}, False),
+        ({"name": "owner", "kind": "Secret"}, True),
+        ({"kind": "ConfigMap"}, True),
+    ],
+)
+def test_another_controller_is_one_with_another_kind_or_name(change: dict[str, object], found: bool) -> None:
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "uid-other", "controller": True}
+    one = decode(OwnerReference, json.dumps({**reference, **change}).encode())
+    assert other_controller([one], OWNER) == (one if found else None)
+
+
+def test_references_are_read_from_both_kinds_of_objects() -> None:
+    reference = OwnerReference(api_version="v1", kind="Secret", name="s", uid="uid-s")
+    obj = config_map(owner_references=[reference])
+    assert references_of(obj) == references_of(Unstructured(to_wire(obj))) == [reference]
+    assert references_of(Unstructured({"metadata": {"ownerReferences": None}})) == []
