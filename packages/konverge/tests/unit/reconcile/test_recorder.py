@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from konverge.client import Client, InProcessTransport
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.k8s.events.v1 import Event
 from konverge.objects import MicroTime, ObjectMeta
+from konverge.reconcile.event_stats import EventStats
 from konverge.reconcile.recorder import EventLimits, EventRecorder, Reference
 from konverge.testing.fault_transport import FaultTransport
 from konverge.testing.faults import (
@@ -456,8 +458,98 @@ async def test_a_rejected_event_is_dropped_at_once_and_logged_once(caplog: pytes
     fields = vars(record)
     assert record.getMessage() == "event dropped"
     assert (fields["kind"], fields["key"]) == ("Widget", "default/w0")
-    assert fields["reason"]
+    assert fields["reason"] == "Failed"
     assert "create" in fields["error"]
+
+
+async def test_a_dropped_event_is_logged_at_most_every_five_minutes(caplog: pytest.LogCaptureFixture) -> None:
+    logged: list[float] = []
+    async with running() as it:
+        with it.script.active(writes, forbidden("create events.events.k8s.io")):
+            for number in range(61):
+                it.fail(regarding=widget(f"w{number}"))
+                await asyncio.sleep(0.5)
+                if len(caplog.records) > len(logged):
+                    logged.append(number * 10.0)
+                await asyncio.sleep(9.5)
+    assert logged == [0.0, 300.0, 600.0]
+
+
+class BrokenClient(Client):
+    """Fails with an error of its own, not with one of the server."""
+
+    async def create(self, *args: Any, **options: Any) -> Any:
+        raise ZeroDivisionError("a bug")
+
+
+async def test_a_bug_for_one_event_is_logged_and_counted_and_stops_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    client = BrokenClient(InProcessTransport(EmbeddedServer(seed=1).handle))
+    recorder = EventRecorder(client, controller="widgets", random=Random(1))
+    task = asyncio.create_task(recorder.run())
+    await asyncio.sleep(0)
+    for name in ("a", "b"):
+        recorder.record(widget(name), reason="Made", message="is there")
+    await asyncio.sleep(10)
+    recorder.close(0)
+    await task
+    assert recorder.stats().dropped_failed == 2
+    first, *_ = [record for record in caplog.records if record.exc_info]
+    fields = vars(first)
+    assert (first.levelname, first.getMessage()) == ("ERROR", "event write failed")
+    assert (fields["kind"], fields["key"], fields["reason"]) == ("Widget", "default/a", "Made")
+
+
+async def test_every_number_of_the_recorder_is_known() -> None:
+    async with running() as it:
+        for _ in range(3):
+            it.fail()
+        it.fail(regarding=widget("b"))
+        await asyncio.sleep(1)
+        assert it.recorder.stats() == EventStats(
+            recorded=4, written=4, pending=0, dropped_limit=0, dropped_queue=0, dropped_failed=0, dropped_stopped=0,
+            creates=2, patches=0, series=2,
+        )  # fmt: skip
+        it.fail()
+        assert it.recorder.stats().pending == 1
+        await asyncio.sleep(10)
+        assert it.recorder.stats() == EventStats(
+            recorded=5, written=5, pending=0, dropped_limit=0, dropped_queue=0, dropped_failed=0, dropped_stopped=0,
+            creates=2, patches=1, series=2,
+        )  # fmt: skip
+
+
+async def test_an_event_has_the_instance_and_by_default_its_reason_as_its_action() -> None:
+    it = rig(instance="pod-" + "x" * 200)
+    it.recorder.record(widget(), reason="Made", message="is there")
+    it.recorder.close()
+    await it.recorder.run()
+    event = await it.event()
+    assert event.action == "Made"
+    assert event.reporting_instance == "pod-" + "x" * 121 + "..."
+
+
+async def test_by_default_the_end_waits_five_seconds() -> None:
+    it = rig()
+    it.script.add(creates, stream_paused())
+    it.fail()
+    task = asyncio.create_task(it.recorder.run())
+    await asyncio.sleep(1)
+    it.recorder.close()
+    await asyncio.sleep(4.9)
+    assert not task.done()
+    await asyncio.sleep(0.2)
+    assert task.done()
+    it.script.clear()
+
+
+async def test_the_inbox_holds_as_many_events_as_the_queue() -> None:
+    it = rig(EventLimits(queue=3))
+    for number in range(5):
+        it.fail(regarding=widget(f"w{number}"))
+    stats = it.recorder.stats()
+    assert (stats.recorded, stats.pending, stats.dropped_queue) == (5, 3, 2)
 
 
 async def test_an_event_in_a_namespace_that_is_gone_is_dropped() -> None:
@@ -566,10 +658,23 @@ async def test_a_recorder_closed_before_it_runs_sends_its_events_and_ends() -> N
     assert (await it.event()).note == "no room"
 
 
-@pytest.mark.parametrize("wrong", [{"messages": 0}, {"window": 0}, {"queue": 1.5}, {"timeout": float("inf")}])
-def test_limits_are_checked(wrong: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        EventLimits(**wrong)  # type: ignore[arg-type]
+@pytest.mark.parametrize("name", ["object_burst", "total_burst", "messages", "queue", "series", "attempts"])
+def test_numbers_are_one_or_more(name: str) -> None:
+    assert getattr(EventLimits(**{name: 1}), name) == 1
+    for wrong in (0, -1, 1.5, "1", None):
+        with pytest.raises(ValueError, match=f"^{name} is a number of 1 or more, got {wrong!r}$"):
+            EventLimits(**{name: wrong})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "name", ["object_interval", "total_interval", "window", "heartbeat", "max_heartbeat", "timeout"]
+)
+def test_durations_are_finite_and_greater_than_zero(name: str) -> None:
+    for right in (0.001, 1, 1e9):
+        assert getattr(EventLimits(**{name: right}), name) == right  # type: ignore[arg-type]
+    for wrong in (0, -1.0, float("inf"), float("nan"), "1", None):
+        with pytest.raises(ValueError, match=f"^{name} is a number of seconds greater than 0, got {wrong!r}$"):
+            EventLimits(**{name: wrong})  # type: ignore[arg-type]
 
 
 # The date

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from konverge.objects import MicroTime
+from konverge.objects import MicroTime, Unstructured
 from konverge.reconcile.event_limits import EventLimits, EventRateLimiter, Share, TokenBucket
+from konverge.reconcile.event_schedule import SeriesSchedule
 from konverge.reconcile.event_series import EventCorrelator, RecordedEvent, Reference, Series
 
 steps = st.lists(st.floats(0, 400), min_size=1, max_size=200)
@@ -160,3 +164,134 @@ def test_nothing_is_counted_twice_and_nothing_lost(seen: list[tuple[str, int, in
             events.create(one, now)
         assert len(events) <= 5
     assert sum(series.count for series in [*events.all(), *evicted]) == len(seen)
+
+
+def test_a_bucket_regains_one_token_each_interval_up_to_its_burst() -> None:
+    bucket = TokenBucket(2, 10.0, 100.0)
+    assert bucket.left(100.0) == 2
+    assert bucket.is_full(100.0)
+    bucket.take(100.0)
+    assert (bucket.left(100.0), bucket.left(105.0), bucket.left(110.0), bucket.left(500.0)) == (1.0, 1.5, 2.0, 2.0)
+    assert (bucket.is_full(109.9), bucket.is_full(110.0)) == (False, True)
+    bucket.take(100.0)
+    assert (bucket.wait(100.0), bucket.wait(107.5), bucket.wait(110.0)) == (10.0, 2.5, 0.0)
+    assert bucket.wait(109.9999) == 0.001, "the shortest wait"
+    assert bucket.wait(110.0, Share.NORMAL) == 5.0, "half a token is reserved"
+    assert bucket.wait(110.0, Share.COUNT) == 10.0, "one token is reserved"
+
+
+def test_the_wait_is_the_longer_of_the_object_and_of_all() -> None:
+    limits = EventLimits(object_burst=1, object_interval=30.0, total_burst=2, total_interval=3.0)
+    limiter = EventRateLimiter(limits, 0.0)
+    assert limiter.take("a", 0.0, Share.WARNING) == 0.0
+    assert limiter.take("a", 0.0, Share.WARNING) == 30.0
+    assert limiter.take("b", 0.0, Share.WARNING) == 0.0
+    assert limiter.take("c", 0.0, Share.WARNING) == 3.0
+    assert len(limiter) == 2
+    assert limiter.take("c", 3.0, Share.WARNING) == 0.0
+    assert limiter.take("d", 30.0, Share.WARNING) == 0.0, "two tokens of all are back"
+    assert len(limiter) == 2, "those of a and b are full again, and dropped"
+
+
+def test_a_series_expires_exactly_after_the_window() -> None:
+    events, evicted = correlator()
+    series = events.create(event(), 100.0)
+    assert events.expiry(series) == 460.0
+    assert not events.is_expired(series, 459.9)
+    assert events.is_expired(series, 460.0)
+    assert events.count(event(), 459.0) is series
+    assert events.count(event(), 459.0 + 360.0) is None
+    assert evicted == [series]
+
+
+def test_the_least_recently_recorded_series_is_evicted_for_one_more() -> None:
+    events, evicted = correlator(series=2)
+    first, second = events.create(event(name="a"), 0.0), events.create(event(name="b"), 1.0)
+    assert events.count(event(name="a"), 2.0) is first
+    assert evicted == []
+    events.create(event(name="c"), 3.0)
+    assert evicted == [second]
+    assert (second.dropped, first.dropped, len(events)) == (True, False, 2)
+
+
+def test_a_series_counts_and_knows_its_last_time() -> None:
+    events, _ = correlator()
+    series = events.create(event(), 0.0)
+    assert (series.count, series.pending, series.last_recorded) == (1, 1, 0.0)
+    later = event()
+    events.count(later, 5.0)
+    assert (series.count, series.last_recorded, series.last) == (2, 5.0, later.time)
+    series.written = 2
+    assert series.pending == 0
+
+
+def test_similar_events_agree_in_everything_but_the_version_and_the_message() -> None:
+    def group(**change: object) -> object:
+        values = {"api_version": "v1", "kind": "Pod", "namespace": "shop", "name": "a", "uid": "1", **change}
+        regarding = Reference(**values)  # type: ignore[arg-type]
+        return RecordedEvent("widgets", regarding, regarding, "Warning", "Failed", "Make", "x", MicroTime.now()).group
+
+    assert group() == group(resource_version="7")
+    for name in ("api_version", "kind", "namespace", "name", "uid", "field_path"):
+        assert group() != group(**{name: "other"})
+    one = event()
+    for name in ("controller", "type", "reason", "action"):
+        assert replace(one, **{name: "Other"}).group != one.group
+    assert replace(one, related=one.regarding).group != one.group
+    assert replace(one, note="other").group == one.group
+
+
+def test_a_reference_has_the_identity_of_its_object() -> None:
+    metadata = {"name": "a", "namespace": "shop", "uid": "1", "resourceVersion": "7"}
+    obj = Unstructured({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata})
+    assert Reference.of(obj, field_path="spec") == Reference(
+        api_version="apps/v1", kind="Deployment", namespace="shop", name="a", uid="1", resource_version="7",
+        field_path="spec",
+    )  # fmt: skip
+    assert Reference.of(obj).field_path == ""
+
+
+# The schedule
+
+
+def series(name: str = "a") -> Series:
+    return Series(event(name=name), "note", 0.0)
+
+
+async def test_series_are_due_in_the_order_of_their_times() -> None:
+    schedule, first, second = SeriesSchedule(), series(), series()
+    schedule.add(second, 20.0)
+    schedule.add(first, 10.0)
+    schedule.add(first, 30.0)  # later: the earlier time counts
+    assert schedule.pop(9.9) is None
+    assert schedule.pop(10.0) is first
+    assert schedule.pop(19.9) is None
+    schedule.add(second, 15.0)
+    assert schedule.pop(15.0) is second
+    assert schedule.pop(1000.0) is None, "each series once"
+    schedule.add(second, 50.0)
+    second.dropped = True
+    assert schedule.pop(1000.0) is None
+    schedule.add(first, 60.0)
+    schedule.clear()
+    assert schedule.pop(1000.0) is None
+
+
+async def test_a_wait_ends_when_a_series_is_due_or_added_or_at_a_notification() -> None:
+    schedule, clock = SeriesSchedule(), asyncio.get_running_loop().time
+    schedule.add(series(), 10.0)
+    await schedule.wait()  # for the addition
+    await schedule.wait()
+    assert clock() == 10.0
+    task = asyncio.create_task(schedule.wait())
+    schedule.clear()
+    await asyncio.sleep(5)
+    schedule.notify()
+    await task
+    assert clock() == 15.0
+    task = asyncio.create_task(schedule.wait())
+    await asyncio.sleep(5)
+    assert not task.done()
+    schedule.add(series(), 100.0)
+    await task
+    assert clock() == 20.0
