@@ -15,6 +15,7 @@ from konverge.errors import AlreadyExists, Conflict, Invalid, NotFound, WriteRef
 from konverge.k8s.core.v1 import ConfigMap, Namespace, Secret
 from konverge.k8s.events.v1 import Event
 from konverge.reconcile import ActiveReconcile, BlockingContext, ReconcileObserver
+from konverge.reconcile.owner_references import controller_reference
 from konverge.reconcile.recreate import delete_for_recreate
 from konverge.testing import settle
 
@@ -167,7 +168,7 @@ async def test_events_deletes_and_conditions(blocking: bool) -> None:
         await world.client.get(ConfigMap, "one")
     events = {one.reason: (one.type, one.note, one.action) for one in await world.client.list(Event)}
     assert events["Made"] == ("Normal", "a box", "Make")
-    assert events["Lost"][:2] == ("Warning", "a box")
+    assert events["Lost"] == ("Warning", "a box", "Lost")
     stored = {one.type: one for one in (await world.client.get(Gadget, "a")).status.conditions}
     painted, ready = stored["Painted"], stored["Ready"]
     assert (painted.status, painted.reason, painted.message) == ("False", "NoPaint", "no paint")
@@ -294,3 +295,126 @@ async def test_an_object_that_waits_for_its_finalizer_is_not_created_again_yet()
         error = caught.value
         assert (error.status, error.reason, error.verb) == (409, "AlreadyExists", "apply")
         assert (error.kind, error.key, error.__cause__) == ("Secret", "default/held", REJECTED)
+
+
+# Namespaces
+
+
+async def test_every_verb_works_in_the_namespace_of_the_object_not_in_that_of_the_client() -> None:
+    world, found = await world_with_gadgets(), list[Any]()
+    await world.client.create(Namespace(metadata=ObjectMeta(name="shop")))
+    lamp = gadget("lamp")
+    lamp.metadata.namespace = "shop"
+    lamp = await world.client.create(lamp)
+    reference = controller_reference(lamp)
+    elsewhere = ObjectMeta(name="elsewhere", namespace="default", owner_references=[reference])
+    await world.client.create(ConfigMap(metadata=elsewhere))
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        if found:
+            return
+        box = ConfigMap(metadata=ObjectMeta(name="box"), data={"a": "1", "b": "2"})
+        applied = await ctx.apply(box)
+        await ctx.hand_over(box, ".data.a", to="human")
+        fields = await ctx.foreign_fields(box)
+        secret = await ctx.create_once(Secret(metadata=ObjectMeta(name="password")))
+        found.extend([applied.key, [(one.path, one.manager) for one in fields], secret.key])
+        found.append([one.key for one in ctx.owned(ConfigMap)])
+        ctx.event("Made", "a box")
+        ctx.event("Used", "by another", regarding=applied, reporter="another")
+
+    async with operating(world, controller_for(Gadget).owns(ConfigMap).build(reconcile)):
+        await asyncio.sleep(5)
+    assert found == [Key("shop", "box"), [(".data.a", "human")], Key("shop", "password"), [Key("shop", "box")]]
+    events = {one.reason: one for one in await world.client.list(Event, namespace="shop")}
+    made, used = events["Made"], events["Used"]
+    assert made.regarding is not None
+    assert used.regarding is not None
+    assert (made.regarding.kind, made.regarding.name, made.reporting_controller) == ("Gadget", "lamp", "gadget")
+    assert (used.regarding.kind, used.regarding.name, used.reporting_controller) == ("ConfigMap", "box", "another")
+
+
+async def test_the_log_of_a_reconcile_has_its_facts(caplog: pytest.LogCaptureFixture) -> None:
+    world, ids = await filled_world(), list[str]()
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        ids.append(ctx.reconcile_id)
+        ctx.log.warning("at work")
+
+    async with operating(world, controller_for(Gadget).build(reconcile)):
+        await settle()
+    (record,) = [one for one in caplog.records if one.getMessage() == "at work"]
+    fields = vars(record)
+    assert (fields["kind"], fields["key"], fields["attempt"]) == ("Gadget", "default/a", 1)
+    assert [fields["reconcile_id"]] == ids
+
+
+async def test_a_read_only_controller_may_not_write_a_status() -> None:
+    world, errors = await filled_world(), list[str]()
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        try:
+            await ctx.update_status(obj)
+        except ValueError as error:
+            errors.append(str(error))
+
+    async with operating(world, controller_for(Gadget).read_only().build(reconcile)):
+        await settle()
+    assert errors == ["controller gadget is read_only: it may not write the status of Gadget default/a"]
+
+
+async def test_ready_sets_the_observed_generation_and_a_list_of_conditions_that_is_missing() -> None:
+    world, changes = await filled_world(), list[bool]()
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        if changes:
+            return
+        status: Any = obj.status
+        status.conditions = None
+        changes.append(ctx.set_ready(obj, "Unknown", reason="Starting"))
+        changes.append(ctx.set_ready(obj, "Unknown", reason="Starting"))
+        status.observed_generation = 0
+        changes.append(ctx.set_ready(obj, "Unknown", reason="Starting"))
+        await ctx.update_status(obj)
+
+    async with operating(world, controller_for(Gadget).build(reconcile)):
+        await settle()
+    assert changes == [True, False, True]
+    status = (await world.client.get(Gadget, "a")).status
+    (ready,) = status.conditions
+    assert (ready.type, ready.status, ready.reason, ready.message) == ("Ready", "Unknown", "Starting", "")
+    assert (status.observed_generation, ready.observed_generation) == (1, 1)
+
+
+async def test_a_delete_says_what_happens_to_children_and_may_insist_on_the_object() -> None:
+    world, errors = await filled_world(), list[Any]()
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        if errors:
+            return
+        one = await world.client.get(ConfigMap, "one")
+        await ctx.delete(one, propagation="Foreground")
+        errors.append((await world.client.get(ConfigMap, "one")).metadata.finalizers)
+        two = await world.client.get(ConfigMap, "two")
+        await ctx.delete(two)
+        await ctx.delete(two)
+        with pytest.raises(NotFound):
+            await ctx.delete(two, missing_ok=False)
+
+    async with operating(world, controller_for(Gadget).build(reconcile)):
+        await settle()
+    assert errors == [["foregroundDeletion"]]
+
+
+async def test_what_was_not_applied_is_named() -> None:
+    world, errors = await filled_world(), list[str]()
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        try:
+            ctx.applied(ConfigMap(metadata=ObjectMeta(name="box", namespace="shop")))
+        except ValueError as error:
+            errors.append(str(error))
+
+    async with operating(world, controller_for(Gadget).build(reconcile)):
+        await settle()
+    assert errors == ["ConfigMap shop/box was not applied in this reconcile: call ctx.apply first"]

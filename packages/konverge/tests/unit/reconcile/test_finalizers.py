@@ -112,7 +112,9 @@ async def test_another_object_of_the_same_name_is_left_alone() -> None:
     new = await world.create(OURS)
     with pytest.raises(NotFound, match="another object has the name now") as caught:
         await add_finalizer(world.client, old, OTHER)
-    assert (caught.value.verb, caught.value.kind, caught.value.key) == ("patch", "ConfigMap", "default/a")
+    error = caught.value
+    assert (error.status, error.verb, error.kind, error.key) == (404, "patch", "ConfigMap", "default/a")
+    assert isinstance(error.__cause__, Conflict | Invalid)
     old.metadata.finalizers = [OURS]
     assert await remove_finalizer(world.client, old, OURS) is None
     assert await world.client.get(ConfigMap, "a") == new

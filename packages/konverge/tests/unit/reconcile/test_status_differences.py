@@ -123,9 +123,23 @@ async def test_edits_of_other_fields_are_rejected_and_nothing_is_sent() -> None:
     obj.metadata.labels = {"a": "b"}
     obj.status.ready = 2
 
-    with pytest.raises(ValueError, match=r"update status of Gadget shop/it: \.metadata\.labels was edited too"):
+    with pytest.raises(ValueError) as caught:
         await update_status(Client(InProcessTransport(server.handle)), obj)
+    assert str(caught.value) == (
+        "update status of Gadget shop/it: .metadata.labels was edited too, and only the status is written (write other"
+        " edits with ctx.client.update, or make them in a copy)"
+    )
     assert server.patches == []
+
+
+async def test_at_most_five_other_edits_are_named() -> None:
+    document = wire()
+    document["metadata"]["labels"] = dict.fromkeys("abcdef", "1")
+    obj = decode(Gadget, encode(document))
+    obj.metadata.labels = dict.fromkeys("abcdef", "2")
+    obj.status.ready = 2
+    with pytest.raises(ValueError, match=r": \.metadata\.labels\.a, .*, \.metadata\.labels\.e was edited too"):
+        await sent(obj)
 
 
 async def test_fields_that_the_class_does_not_have_are_no_edits() -> None:
@@ -140,7 +154,8 @@ async def test_fields_that_the_class_does_not_have_are_no_edits() -> None:
     "obj", [Gadget(), Unstructured({"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {}})]
 )
 async def test_an_object_that_was_not_read_is_rejected(obj: Any) -> None:
-    with pytest.raises(ValueError, match="not read"):
+    words = r"^update status of Gadget .*: it was not read from the server \(edit an object that was read\)$"
+    with pytest.raises(ValueError, match=words):
         await sent(obj)
 
 
