@@ -85,5 +85,28 @@ def test_fields_of_others_are_not_handed_over(path: str) -> None:
 
 @pytest.mark.parametrize("path", ["", ".", "spec.replicas", ".spec..replicas", ".spec.ports[0]", ".spec replicas["])
 def test_an_invalid_path_is_rejected(path: str) -> None:
-    with pytest.raises(ValueError, match="not a wire path"):
+    with pytest.raises(ValueError) as caught:
         part_to_hand_over(LIVE, path, manager="us")
+    example = "write one such as '.spec.replicas' or '.spec.ports[name=\"http\"].nodePort'"
+    assert str(caught.value) == f"{path!r} is not a wire path: {example}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".spec.ports[containerPort=80,protocol=TCP].name",
+        ".spec.ports[containerPort=80, protocol=TCP].name",
+        '.spec.ports[protocol="TCP",containerPort=80]["name"]',
+    ],
+)
+def test_keys_may_be_written_in_any_order_and_strings_without_quotes(path: str) -> None:
+    part = part_to_hand_over(LIVE, path, manager="us")
+    assert part is not None
+    assert part["spec"] == {"ports": [{"containerPort": 80, "protocol": "TCP", "name": "http"}]}
+
+
+def test_an_object_without_a_namespace_has_none_in_its_part() -> None:
+    metadata = {name: value for name, value in LIVE["metadata"].items() if name not in ("namespace", "uid")}
+    part = part_to_hand_over({**LIVE, "metadata": metadata}, ".spec.replicas", manager="us")
+    assert part is not None
+    assert part["metadata"] == {"name": "it"}
