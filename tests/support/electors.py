@@ -99,6 +99,9 @@ class Electors:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
+            for task in tasks:
+                if not task.cancelled():
+                    task.result()  # an error that ended an elector fails its test
 
 
 async def until(condition: Callable[[], object], *, within: float = 60.0) -> float:

@@ -193,6 +193,45 @@ async def test_stepping_down_while_a_renewal_is_in_flight_holds() -> None:
         assert a.fence() == 0
 
 
+async def test_stepping_down_during_a_renewal_ends_one_term_and_not_the_elector() -> None:
+    async with Electors.open() as electors:
+        a = await electors.join("a")
+        await asyncio.sleep(31)
+        with a.script.active(writes, Fault(delay=1.0)):
+            await until(lambda: a.script.requests(writes, since=31))
+            a.elector.step_down("the event loop is blocked")
+            assert not a.elector.stats().leading
+            await until(lambda: not a.leading)
+        await until(lambda: a.leading)
+
+        assert [change for _, change in a.changes] == ["started", "the event loop is blocked", "started"]
+        assert a.elector.stats().terms == 2
+
+
+async def test_the_durations_of_an_election_are_those_of_its_lease() -> None:
+    durations = {"lease_duration": 60, "renew_deadline": 40, "retry_period": 10, "margin": 5}
+    async with Electors.open() as electors:
+        a, b = await electors.join("a", **durations), await electors.join("b", **durations)
+        await asyncio.sleep(100)
+        assert (await electors.lease()).spec.lease_duration_seconds == 60
+        assert 100 / 12 - 1 <= a.elector.stats().renew_count <= 11
+        await a.kill()
+        killed = now()
+        assert 48 <= await until(lambda: b.leading, within=100) - killed <= 60 + 12
+
+
+async def test_a_standby_says_why_it_does_not_lead_and_a_leader_says_nothing() -> None:
+    async with Electors.open() as electors:
+        a, b = await electors.join("a"), await electors.join("b")
+        await asyncio.sleep(10)
+        assert (a.elector.stats().reason, b.elector.stats().reason) == ("", "the lease is held by 'a'")
+        with b.script.active(any_request, stream_paused()):
+            await asyncio.sleep(20)
+            assert b.elector.stats().error == b.elector.stats().reason == "no response within 4 s"
+        await asyncio.sleep(10)
+        assert (b.elector.stats().error, b.elector.stats().reason) == ("", "the lease is held by 'a'")
+
+
 async def test_a_lease_of_another_holder_is_respected_for_its_duration() -> None:
     async with Electors.open() as electors:
         spec = LeaseSpec(holder_identity="client-go", lease_duration_seconds=60, lease_transitions=7)
@@ -359,9 +398,11 @@ def test_an_identity_begins_with_the_name_of_the_pod(monkeypatch: pytest.MonkeyP
 def test_an_election_that_cannot_work_is_refused_where_it_is_written() -> None:
     with pytest.raises(ValueError, match="renew_deadline must be at most lease_duration - margin"):
         LeaderElection("x", lease_duration=5)
-    with pytest.raises(ValueError, match="name of a Lease"):
+    message = r'^leader election needs the name of a Lease: LeaderElection\("webapp-operator"\)$'
+    with pytest.raises(ValueError, match=message):
         LeaderElection("")
-    with pytest.raises(ValueError, match="identity is empty"):
+    message = "^identity is empty: leave it out, or give each process a name that no other has$"
+    with pytest.raises(ValueError, match=message):
         LeaderElection("x", identity="")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from random import Random
 
@@ -356,23 +357,141 @@ def test_a_lease_without_a_duration_lasts_as_long_as_ours(server: ModelServer) -
 @pytest.mark.parametrize(
     ("wrong", "rule"),
     [
-        ({"lease_duration": 0.5}, "whole number of seconds"),
-        ({"lease_duration": 15.5}, "whole number of seconds"),
-        ({"renew_deadline": 15}, "at most lease_duration - margin"),
-        ({"renew_deadline": 14.5}, "at most lease_duration - margin"),
-        ({"margin": -1}, "margin must be 0 or more seconds"),
-        ({"retry_period": 0}, "retry_period must be above 0"),
-        ({"retry_period": 9}, "below renew_deadline"),
+        *(
+            (
+                {"lease_duration": wrong},
+                "lease_duration must be a whole number of seconds, 1 or more, because a Lease stores whole seconds:"
+                f" {wrong!r}",
+            )
+            for wrong in (0, 0.5, 15.5)
+        ),
+        *(
+            (
+                {"renew_deadline": wrong},
+                "renew_deadline must be at most lease_duration - margin, so that a leader stops before its lease"
+                f" expires: {wrong:g} > 15 - 1",
+            )
+            for wrong in (14.1, 14.5, 15)
+        ),
+        ({"margin": -1}, "margin must be 0 or more seconds: -1"),
+        *(
+            (
+                {"retry_period": wrong},
+                "retry_period must be above 0 and, with 20% jitter, below renew_deadline, so that a leader can try"
+                f" twice: {wrong:g} against 10",
+            )
+            for wrong in (0, -1, 8.4, 9)
+        ),
     ],
 )
 def test_durations_that_cannot_work_are_refused_with_the_rule(wrong: dict[str, float], rule: str) -> None:
-    with pytest.raises(ValueError, match=rule):
+    with pytest.raises(ValueError, match=f"^{re.escape(rule)}$"):
         Timing(**wrong)
 
 
+def test_durations_may_be_at_their_limits() -> None:
+    Timing(renew_deadline=14)
+    Timing(retry_period=8.3)
+    Timing(lease_duration=1, renew_deadline=1, retry_period=0.5, margin=0)
+    assert Timing().request_timeout == 4.0
+
+
 def test_a_candidate_needs_a_name() -> None:
-    with pytest.raises(ValueError, match="identity is empty"):
+    with pytest.raises(ValueError, match=r"^identity is empty: pass a name that no other candidate has$"):
         Candidate("")
+
+
+def test_a_claim_is_repeated_with_its_time_on_the_same_version_only() -> None:
+    a = Candidate("a", random=NoJitter())
+
+    def claim(version: str, now: float) -> str:
+        a.record_read(LeaseRecord(version=version), at=now)
+        step = a.next(now, later(now))
+        assert isinstance(step, Write)
+        a.record_failure("no response", started=now, at=now)
+        return str(step.spec["acquireTime"])
+
+    first = claim("1", 0)
+    assert claim("1", 10) == first
+    assert claim("2", 20) == later(20).to_wire()
+    assert claim("2", 30) == later(20).to_wire()
+
+
+def test_a_failure_is_the_reason_of_a_candidate_that_does_not_lead(server: ModelServer) -> None:
+    a = SteppedCandidate("a", server)
+    assert a.candidate.reason == "not tried yet"
+    a.candidate.record_failure("forbidden", started=0, at=0)
+    assert a.candidate.reason == "forbidden"
+    a.run_until_wait(10)
+    assert a.candidate.reason == ""
+    a.candidate.record_failure("forbidden", started=12, at=12)
+    assert (a.candidate.leading, a.candidate.reason) == (True, "")
+    a.candidate.next(20, WALL)
+    assert (a.candidate.leading, a.candidate.reason) == (False, "the lease was not renewed for 10 s: forbidden")
+
+
+def test_a_failure_is_retried_after_the_retry_period_and_the_first_conflict_at_once() -> None:
+    a = Candidate("a", random=NoJitter())
+    a.record_failure("no response", started=100, at=101)
+    assert a.next(101, WALL) == Wait(102)
+    a.record_failure("no response", started=110, at=115)
+    assert isinstance(a.next(115, WALL), Read)
+    a.record_failure("conflict", started=120, at=120, conflict=True)
+    assert isinstance(a.next(120, WALL), Read)
+    a.record_failure("conflict", started=120, at=120, conflict=True)
+    assert a.next(120, WALL) == Wait(122)
+    a.record_failure("no response", started=130, at=130)
+    a.record_failure("conflict", started=140, at=140, conflict=True)
+    assert isinstance(a.next(140, WALL), Read), "a failure in between begins a new row"
+
+
+def test_a_lease_is_read_with_every_field_missing_or_present() -> None:
+    assert LeaseRecord.read({}, "7") == LeaseRecord()
+    assert LeaseRecord.read({}, "7").version == "7"
+    spec = {
+        "holderIdentity": "a",
+        "leaseDurationSeconds": 15,
+        "acquireTime": "1",
+        "renewTime": "2",
+        "leaseTransitions": 3,
+    }
+    assert LeaseRecord.read(spec, "7") == LeaseRecord("a", 15, "1", "2", 3)
+
+
+def test_the_reason_of_a_lease_that_was_taken_away_names_its_holder(server: ModelServer) -> None:
+    for holder, reason in (("b", "the lease is held by 'b'"), ("", "the lease was taken away")):
+        a = SteppedCandidate("a", ModelServer())
+        a.run_until_wait(0)
+        a.candidate.record_read(LeaseRecord(holder, version="9"), at=1)
+        assert (a.candidate.leading, a.candidate.reason) == (False, reason)
+        assert a.candidate.deadline == float("-inf")
+
+
+def test_a_release_frees_the_lease_for_a_second_with_its_transitions(server: ModelServer) -> None:
+    a = SteppedCandidate("a", server)
+    a.run_until_wait(0)
+    a.release(3, later(3))
+    assert (a.candidate.leading, a.candidate.reason) == (False, "released")
+    moment = later(3).to_wire()
+    assert server.spec == {
+        "holderIdentity": "",
+        "leaseDurationSeconds": 1,
+        "acquireTime": moment,
+        "renewTime": moment,
+        "leaseTransitions": 0,
+    }
+    assert a.candidate.release(WALL) is None
+
+
+def test_the_first_request_of_a_leader_without_time_left_is_short(server: ModelServer) -> None:
+    a = SteppedCandidate("a", server)
+    a.run_until_wait(0)
+    step = a.candidate.next(9, later(9))
+    assert isinstance(step, Write)
+    assert step.timeout == 1.0, "until the renew deadline"
+    step = a.candidate.next(2, later(2))
+    assert isinstance(step, Write)
+    assert step.timeout == 4.0
 
 
 # L1, on a network and with clocks that are not reliable
