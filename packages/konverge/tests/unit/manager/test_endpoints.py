@@ -8,12 +8,14 @@ import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography import x509
 from prometheus_client import CollectorRegistry
 
+from konverge.certificates import Authority
 from konverge.client import Client, InProcessTransport
 from konverge.manager import Endpoints
 from konverge.manager.health import Check, Health
@@ -108,3 +110,21 @@ async def test_a_self_signed_certificate_is_renewed_before_it_expires() -> None:
         now[0] = first.not_valid_after_utc - timedelta(days=29)
         renewed = await asyncio.to_thread(presented, server.port)
         assert renewed.not_valid_after_utc > first.not_valid_after_utc
+
+
+@pytest.mark.real_time
+async def test_a_certificate_of_files_is_served_with_its_key(tmp_path: Path) -> None:
+    authority = Authority("endpoints")
+    pair = authority.sign("localhost", hosts=["localhost"])
+    files = {"certificate": tmp_path / "tls.crt", "key": tmp_path / "tls.key"}
+    files["certificate"].write_bytes(pair.certificate)
+    files["key"].write_bytes(pair.key)
+    async with serving(Endpoints("127.0.0.1:0", **files)) as (server,):
+        assert (await get(server.port, "/healthz", tls=anything())).text == "ok"
+        with socket.create_connection(("127.0.0.1", server.port)) as plain:
+            secure = await asyncio.to_thread(anything().wrap_socket, plain)
+            with secure:
+                served = secure.getpeercert(binary_form=True)
+    assert served == ssl.PEM_cert_to_DER_cert(
+        pair.certificate.decode().partition("-----END CERTIFICATE-----")[0] + "-----END CERTIFICATE-----\n"
+    )

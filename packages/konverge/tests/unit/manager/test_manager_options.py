@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from gadgets import Gadget, gadget, operating, world_with_gadgets
-from konverge import Context, Key, Manager, ObjectMeta, controller_for
+from konverge import Context, Key, Manager, ObjectMeta, Reconciler, controller_for
 from konverge.cache import CacheOptions
 from konverge.client import RetryPolicy
 from konverge.controller import EVENTS, LEASES
@@ -49,7 +49,9 @@ def test_wrong_options_are_refused_with_what_to_write() -> None:
     Manager(grace=0)
     manager = Manager()
     manager.serve_webhooks(WebhookServing(hooks=Webhooks(), certificate="tls.crt", key="tls.key"))
-    with pytest.raises(ValueError, match="this manager already serves webhooks: put all of them into one"):
+    with pytest.raises(
+        ValueError, match=r"^this manager already serves webhooks: put all of them into one WebhookServing$"
+    ):
         manager.serve_webhooks(WebhookServing(hooks=Webhooks(), certificate="tls.crt", key="tls.key"))
     assert manager.name == "konverge"
 
@@ -57,14 +59,85 @@ def test_wrong_options_are_refused_with_what_to_write() -> None:
 def test_controllers_that_would_interfere_are_refused_by_name() -> None:
     manager = Manager()
     manager.add(controller_for(Gadget).owns(ConfigMap).build(reconcile_nothing))
-    with pytest.raises(ValueError, match=r"a controller named 'gadget' already exists: use \.named"):
+    with pytest.raises(ValueError, match=r"^a controller named 'gadget' already exists: use \.named\(\.\.\.\)$"):
         manager.add(controller_for(Gadget).build(reconcile_nothing))
     same_children = controller_for(Gadget).named("second").owns(ConfigMap).build(reconcile_nothing)
-    with pytest.raises(ValueError, match="controllers 'gadget' and 'second' of Gadget both own ConfigMap: declare"):
+    with pytest.raises(ValueError) as caught:
         manager.add(same_children)
+    assert str(caught.value) == (
+        "controllers 'gadget' and 'second' of Gadget both own ConfigMap: declare a kind of children with .owns() in one"
+        " of them"
+    )
     manager.add(controller_for(Gadget).named("second").build(reconcile_nothing))
     manager.add(controller_for(Namespace).owns(ConfigMap).build(reconcile_nothing))
     assert [one.name for one in manager.controllers] == ["gadget", "second", "namespace"]
+
+
+class Finalizing(Reconciler[Gadget]):
+    """Has a finalizer."""
+
+    finalizer = "example.com/gadget"
+
+    async def reconcile(self, obj: Gadget, ctx: Context) -> None: ...
+
+
+def test_two_controllers_of_a_kind_need_finalizers_of_their_own() -> None:
+    manager = Manager()
+    manager.add(controller_for(Gadget).build(Finalizing()))
+    with pytest.raises(ValueError) as caught:
+        manager.add(controller_for(Gadget).named("second").build(Finalizing()))
+    assert str(caught.value) == (
+        "controllers 'gadget' and 'second' of Gadget both have the finalizer 'example.com/gadget': each needs its own"
+    )
+    manager.add(controller_for(Gadget).named("third").build(reconcile_nothing))
+
+
+def test_what_is_no_controller_is_refused_with_what_to_write() -> None:
+    with pytest.raises(TypeError, match=r" is not built: end it with \.build\(reconcile\)$"):
+        Manager().add(controller_for(Gadget))  # type: ignore[arg-type]
+    message = r"^create a controller with controller_for\(Kind\)\.build\(reconcile\), got 7$"
+    with pytest.raises(TypeError, match=message):
+        Manager().add(7)  # type: ignore[arg-type]
+
+
+async def test_a_manager_that_does_not_run_has_no_numbers_and_no_histories() -> None:
+    world = await world_with_gadgets()
+    manager = Manager(world.operator_client())
+    assert manager.stats() == ()
+    with pytest.raises(ValueError, match=r"^no controller 'gadget' is running \(there are: none\)$"):
+        manager.why("gadget", Key("default", "a"))
+    manager.add(controller_for(Gadget).build(reconcile_nothing))
+    with pytest.raises(ValueError, match=r"^no controller 'gadget' is running \(there are: gadget\)$"):
+        manager.why("gadget", Key("default", "a"))
+    async with manager.running() as running:
+        assert [one.name for one in manager.stats()] == ["gadget"]
+        assert (running.stage, running.lost_reason) == ("", "")
+        message = "^this manager is already running: create another one for a second run$"
+        with pytest.raises(RuntimeError, match=message):
+            async with manager.running():
+                pass
+    assert manager.stats() == ()
+
+
+async def test_by_default_a_stop_waits_twenty_seconds_for_reconciles() -> None:
+    world, clock = await world_with_gadgets(), asyncio.get_running_loop().time
+    ended: list[float] = []
+
+    async def work(obj: Gadget, ctx: Context) -> None:
+        try:
+            await asyncio.sleep(19.9 if obj.name == "short" else 3600)
+        finally:
+            ended.append(clock())
+
+    for name in ("short", "long"):
+        await world.client.create(gadget(name))
+    controller = controller_for(Gadget).max_concurrent_reconciles(2).build(work)
+    manager = Manager(world.operator_client(), name="gadget-operator")
+    manager.add(controller)
+    async with manager.running():
+        await settle()
+        began = clock()
+    assert [round(one - began, 1) for one in ended] == [19.9, 20.0]
 
 
 async def test_the_permissions_of_a_process_include_a_lease_only_if_it_has_one() -> None:
@@ -182,6 +255,32 @@ async def test_a_lease_without_a_namespace_is_in_that_of_the_client() -> None:
         assert [one.key for one in await world.client.list(Lease)] == [Key("default", "gadgets")]
         (event,) = await world.client.list(Event)
         assert event.namespace == "default"
+
+
+async def test_a_lease_and_its_event_may_be_in_another_namespace_than_that_of_the_client() -> None:
+    world = await world_with_gadgets()
+    await world.client.create(Namespace(metadata=ObjectMeta(name="leases")))
+    placed = LeaderElection("gadgets", "leases", clock=asyncio.get_running_loop().time, identity="me")
+    async with operating(world, controller_for(Gadget).build(reconcile_nothing), leader_election=placed):
+        await asyncio.sleep(5)
+        assert [one.key for one in await world.client.list(Lease, namespace="")] == [Key("leases", "gadgets")]
+        (event,) = await world.client.list(Event, namespace="leases")
+        assert event.regarding is not None
+        assert event.regarding.namespace == "leases"
+
+
+async def test_without_a_lease_every_process_renews_the_certificate_of_webhooks() -> None:
+    world = await world_with_gadgets()
+    secret = Key("default", "certificate")
+    manager = Manager(world.operator_client(), name="gadget-operator")
+    manager.add(controller_for(Gadget).build(reconcile_nothing))
+    manager.serve_webhooks(
+        WebhookServing(hooks=Webhooks(), host="127.0.0.1", port=0, secret=secret, hosts=("localhost",))
+    )
+    running = RunningManager(manager._options, manager.controllers, (), asyncio.Event())
+    stages = [one for one in running.stages() if one.name in ("client", "certificates")]
+    async with open_stages(stages, running.on_stage):
+        assert (await world.client.get(Secret, secret)).data
 
 
 async def test_callbacks_hear_of_each_change_of_the_leader() -> None:

@@ -92,8 +92,15 @@ async def test_an_unauthorized_user_is_denied_by_name(server: ReviewServer) -> N
 async def test_a_request_without_a_token_is_denied_without_a_review(server: ReviewServer, header: str) -> None:
     reviews = await server.access_reviews()
 
-    assert (await reviews.authorize(header, "/metrics")).status == 401
+    assert await reviews.authorize(header, "/metrics") == AccessDecision(401, "a bearer token is required")
     assert not server.reviews
+
+
+async def test_the_scheme_of_a_token_may_be_in_any_case_and_spaces_around_it_do_not_count(server: ReviewServer) -> None:
+    reviews = await server.access_reviews()
+    token = PROMETHEUS.partition(" ")[2]
+    for header in (f"bearer {token}", f"BEARER   {token} "):
+        assert await reviews.authorize(header, "/metrics") == AccessDecision(200)
 
 
 async def test_an_unknown_token_is_denied(server: ReviewServer) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -180,7 +181,10 @@ async def test_an_error_in_a_handler_is_500_and_the_server_goes_on(caplog: pytes
 async def test_a_port_in_use_is_named() -> None:
     async with serving() as server:
         second = ProbeServer(f"127.0.0.1:{server.port}", Health())
-        with pytest.raises(ConfigError, match=rf"probes cannot listen on 127\.0\.0\.1:{server.port}: .*in use"):
+        with pytest.raises(
+            ConfigError,
+            match=rf"^probes cannot listen on 127\.0\.0\.1:{server.port}: .*in use.* \(choose another address\)$",
+        ):
             await second.start()
         await second.stop()
 
@@ -200,8 +204,42 @@ def test_addresses_are_read(address: str, host: str | None, port: int) -> None:
 
 @pytest.mark.parametrize("address", ["", "8081", "host", "host:", "host:http", "::1:80", "host:70000", "host:-1"])
 def test_what_is_no_address_is_refused_with_examples(address: str) -> None:
-    with pytest.raises(ValueError, match='"host:port"'):
+    words = f'the address of probes is "host:port", ":8081" or "[::1]:8081", got {address!r}'
+    with pytest.raises(ValueError, match=f"^{re.escape(words)}$"):
         split_address(address)
+
+
+def test_the_highest_port_is_a_port() -> None:
+    assert split_address("host:65535") == ("host", 65535)
+    with pytest.raises(ValueError, match="host:65536"):
+        split_address("host:65536")
+
+
+async def test_texts_of_rejected_requests() -> None:
+    async with serving(why=lambda *_: None) as server:
+        assert (await get(server.port, "/healthz", method="POST")).text == "only GET and HEAD are allowed\n"
+        assert (await get(server.port, "/nothing")).text == "not found\n"
+        assert (await get(server.port, "/readyz/none")).text == "there is no check named none\n"
+        unknown = await get(server.port, "/debug/why/pod")
+        assert (unknown.status, unknown.text) == (404, "there is no controller 'pod' (there are: none)\n")
+
+
+async def test_at_most_ten_keys_with_a_history_are_named() -> None:
+    def why(controller: str, key: Key | None) -> Any:
+        return {"webapp": [f"shop/{number}" for number in range(11)]} if key is None else []
+
+    async with serving(why=why) as server:
+        names = ", ".join(f"shop/{number}" for number in range(10))
+        missing = await get(server.port, "/debug/why/webapp/shop/none")
+        assert missing.text == f"no reconcile history of webapp shop/none (it has that of {names})\n"
+
+
+async def test_a_live_check_is_one_of_both_and_may_not_be_for_readiness() -> None:
+    async with serving(Check("loop", lambda: "blocked", live=True, ready=False)) as server:
+        assert (await get(server.port, "/healthz/loop")).text == "blocked\n"
+        assert (await get(server.port, "/healthz")).status == 500
+        assert (await get(server.port, "/readyz")).status == 200
+        assert (await get(server.port, "/readyz/loop")).status == 404
 
 
 async def test_idle_connections_do_not_keep_probes_out() -> None:
@@ -325,15 +363,19 @@ async def test_a_certificate_that_cannot_be_reloaded_is_logged(
 
 
 def test_two_checks_of_one_name_are_refused() -> None:
-    with pytest.raises(ValueError, match="a check named 'cache' already exists"):
+    with pytest.raises(ValueError, match=r"^a check named 'cache' already exists$"):
         Health(Check("cache", str), Check("cache", str))
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a b", "-a"])
 def test_a_name_that_cannot_be_part_of_a_url_is_rejected(name: str) -> None:
-    with pytest.raises(ValueError, match="part of a URL"):
+    words = "the name of a check is part of a URL: letters, digits, '-', '_' and '.', got "
+    with pytest.raises(ValueError, match=f"^{re.escape(words + repr(name))}$"):
         Check(name, str)
 
 
 def test_a_long_reason_is_truncated() -> None:
-    assert len(Health(Check("a", lambda: "x" * 10_000)).ready().text()) < 3000
+    (_, result) = Health(Check("a", lambda: "x" * 10_000)).ready().results
+    assert result.reason == "x" * 2000
+    (_, result) = Health(Check("a", lambda: " a\n b ")).ready().results
+    assert result.reason == "a b"

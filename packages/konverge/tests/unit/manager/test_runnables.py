@@ -275,3 +275,40 @@ def test_the_kinds_of_an_operator_are_those_that_its_controllers_reconcile() -> 
     assert Operator(name="gadgets", controllers=(gadgets,), kinds=()).crds() == []
     with pytest.raises(TypeError, match=r"controller_for\(Gadget\) is not built"):
         Operator(name="gadgets", controllers=(controller_for(Gadget),))  # type: ignore[arg-type]
+
+
+async def test_a_cleanup_that_hangs_does_not_delay_the_end_of_a_lost_lease() -> None:
+    world, ended = await world_with_gadgets(), list[float]()
+
+    async def hang(ctx: RunnableContext) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(3600)
+
+    manager = Manager(world.operator_client(), name="gadget-operator", leader_election=election("first"), grace=0)
+    manager.add_runnable(hang)
+    manager.on_leader_change(lambda _lease, leading: None if leading else ended.append(now()))
+    async with manager.running():
+        await asyncio.sleep(5)
+        lease = await world.client.get(Lease, "gadget-lease")
+        lease.spec.holder_identity = "somebody else"
+        await world.client.update(lease)
+        began = now()
+        await asyncio.wait_for(manager._stopping.wait(), 60)
+        assert now() - began < 10
+    assert len(ended) == 1
+
+
+async def test_the_log_of_a_runnable_names_it(caplog: pytest.LogCaptureFixture) -> None:
+    world = await world_with_gadgets()
+
+    async def sweep(ctx: RunnableContext) -> None:
+        ctx.log.warning("swept")
+
+    manager = Manager(world.operator_client(), name="gadget-operator")
+    manager.add_runnable(sweep)
+    async with manager.running():
+        await settle()
+    (record,) = [one for one in caplog.records if one.getMessage() == "swept"]
+    assert vars(record)["runnable"].endswith("sweep")
