@@ -116,10 +116,10 @@ async def test_a_self_signed_certificate_is_renewed_before_it_expires() -> None:
 async def test_a_certificate_of_files_is_served_with_its_key(tmp_path: Path) -> None:
     authority = Authority("endpoints")
     pair = authority.sign("localhost", hosts=["localhost"])
-    files = {"certificate": tmp_path / "tls.crt", "key": tmp_path / "tls.key"}
-    files["certificate"].write_bytes(pair.certificate)
-    files["key"].write_bytes(pair.key)
-    async with serving(Endpoints("127.0.0.1:0", **files)) as (server,):
+    certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+    certificate.write_bytes(pair.certificate)
+    key.write_bytes(pair.key)
+    async with serving(Endpoints("127.0.0.1:0", certificate=certificate, key=key)) as (server,):
         assert (await get(server.port, "/healthz", tls=anything())).text == "ok"
         with socket.create_connection(("127.0.0.1", server.port)) as plain:
             secure = await asyncio.to_thread(anything().wrap_socket, plain)

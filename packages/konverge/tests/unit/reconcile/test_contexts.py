@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, Literal
@@ -11,7 +12,7 @@ import pytest
 
 from gadgets import Gadget, World, gadget, operating, world_with_gadgets
 from konverge import Client, Context, Key, Manager, ObjectMeta, Result, controller_for
-from konverge.errors import AlreadyExists, Conflict, Invalid, NotFound, WriteRefused
+from konverge.errors import AlreadyExists, ApplyConflict, Conflict, Invalid, NotFound, WriteRefused
 from konverge.k8s.core.v1 import ConfigMap, Namespace, Secret
 from konverge.k8s.events.v1 import Event
 from konverge.reconcile import ActiveReconcile, BlockingContext, ReconcileObserver
@@ -418,3 +419,94 @@ async def test_what_was_not_applied_is_named() -> None:
     async with operating(world, controller_for(Gadget).build(reconcile)):
         await settle()
     assert errors == ["ConfigMap shop/box was not applied in this reconcile: call ctx.apply first"]
+
+
+# Options of the verbs
+
+
+class Verbs:
+    """The verbs with all their options, called from a reconcile: as coroutines, or from a thread."""
+
+    def __init__(self, ctx: Any) -> None:
+        self.ctx = ctx
+
+    async def __call__(self, verb: str, *args: Any, **options: Any) -> Any:
+        if isinstance(self.ctx, BlockingContext):
+            return await asyncio.to_thread(lambda: getattr(self.ctx, verb)(*args, **options))
+        result = getattr(self.ctx, verb)(*args, **options)
+        return await result if inspect.isawaitable(result) else result
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+@pytest.mark.real_time(limit=60)
+async def test_the_options_of_the_verbs_are_passed_on(blocking: bool) -> None:
+    world, found = await filled_world(), dict[str, Any]()
+    done = asyncio.Event()
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        if found:
+            return
+        found["begun"] = True
+        call = Verbs(BlockingContext(ctx, asyncio.get_running_loop()) if blocking else ctx)
+        box = ConfigMap(metadata=ObjectMeta(name="box"), data={"a": "1"})
+        owned = await call("apply", box)
+        found["owned"] = [one.uid == obj.uid for one in owned.metadata.owner_references]
+        unowned = ConfigMap(metadata=ObjectMeta(name="unowned", namespace="default"), data={"a": "1"})
+        found["unowned"] = (await call("apply", unowned, owned=False)).metadata.owner_references
+        await world.client.using(field_manager="human").apply(
+            ConfigMap(metadata=ObjectMeta(name="box", namespace="default"), data={"a": "2"}), force=True
+        )
+        box.data = {"a": "3"}
+        with pytest.raises(ApplyConflict):
+            await call("apply", box, force=False)
+        found["forced"] = (await call("apply", box)).data
+        found["applied"] = str(await call("applied", box))
+        for name, options in (("mine", {}), ("nobody's", {"owned": False})):
+            metadata = ObjectMeta(name=name.replace("'", ""), namespace="default")
+            made = await call("create_once", Secret(metadata=metadata), **options)
+            found[name] = [one.uid == obj.uid for one in made.metadata.owner_references]
+        gone = await world.client.get(ConfigMap, "two")
+        await world.client.delete(gone)
+        await call("delete", gone)
+        with pytest.raises(NotFound):
+            await call("delete", gone, missing_ok=False)
+        found["condition"] = await call("condition", obj, "Painted", "Unknown", reason="NoPaint")
+        found["ready"] = await call("set_ready", obj, False, reason="NoPaint")
+        updated = await call("update_status", obj)
+        found["messages"] = [(one.type, one.status, one.message) for one in updated.status.conditions]
+        await call("event", "Made", "a box")
+        done.set()
+
+    builder = controller_for(Gadget).owns(ConfigMap)
+    async with operating(world, builder.build(reconcile)):
+        await asyncio.wait_for(done.wait(), 30)
+    del found["begun"]
+    assert found == {
+        "owned": [True],
+        "unowned": [],
+        "forced": {"a": "3"},
+        "applied": "changed .data.a",
+        "mine": [True],
+        "nobody's": [],
+        "condition": True,
+        "ready": True,
+        "messages": [("Painted", "Unknown", ""), ("Ready", "False", "")],
+    }
+    (event,) = [one for one in await world.client.list(Event) if one.reason == "Made"]
+    assert (event.type, event.action) == ("Normal", "Made")
+
+
+@pytest.mark.real_time(limit=60)
+async def test_a_blocking_context_has_the_facts_of_its_reconcile() -> None:
+    world, same = await filled_world(), list[bool]()
+    done = asyncio.Event()
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        blocking = BlockingContext(ctx, asyncio.get_running_loop())
+        for name in ("key", "controller", "attempt", "last_error", "reconcile_id", "log", "client"):
+            same.append(getattr(blocking, name) is getattr(ctx, name) or getattr(blocking, name) == getattr(ctx, name))
+        done.set()
+
+    async with operating(world, controller_for(Gadget).build(reconcile)):
+        await asyncio.wait_for(done.wait(), 30)
+    assert same[:7] == [True] * 7

@@ -308,8 +308,12 @@ async def test_the_value_of_another_owner_is_not_used() -> None:
         {"metadata": {"ownerReferences": [_reference("other", "another-uid")]}},
     )
 
-    with pytest.raises(AlreadyOwned, match="its controller is Gadget other"):
+    with pytest.raises(AlreadyOwned) as caught:
         await run(world, create_password, Secret)
+    assert str(caught.value) == (
+        "create Secret default/password: its controller is Gadget other, so Gadget a cannot own it (use other names for"
+        " its children)"
+    )
     assert await stored(world) == data
 
 
@@ -323,7 +327,8 @@ async def test_the_value_of_an_earlier_owner_of_that_name_is_not_used() -> None:
     ]
     await world.client.create(secret)
 
-    with pytest.raises(Retry, match="belongs to an earlier Gadget a"):
+    message = "^create Secret default/password: it belongs to an earlier Gadget a, and is deleted soon$"
+    with pytest.raises(Retry, match=message):
         await run(world, create_password, Secret)
 
 

@@ -1,0 +1,191 @@
+"""The requests of an apply: their preconditions, and what each of them contains."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import pytest
+
+from gadgets import World, gadget, world_with_gadgets
+from konverge import Client, ObjectMeta
+from konverge.cache import Cache
+from konverge.client import ClientOptions, InProcessTransport
+from konverge.errors import AlreadyExists, ApplyConflict, Invalid
+from konverge.k8s.apps.v1 import Deployment, DeploymentSpec
+from konverge.k8s.core.v1 import ConfigMap, Container, Namespace, PodSpec, PodTemplateSpec
+from konverge.k8s.meta.v1 import LabelSelector
+from konverge.objects import Unstructured
+from konverge.reconcile import ForeignField
+from konverge.reconcile.apply import Applier
+from konverge.wire import Request
+
+
+class Sent(NamedTuple):
+    """A write: its method and its body."""
+
+    method: str
+    body: Any
+
+
+class Rig:
+    """An applier of the manager "us", and what it sends."""
+
+    def __init__(self, world: World | None = None) -> None:
+        self.world = world or World()
+        self.sent: list[Sent] = []
+        client = Client(InProcessTransport(self._handle), options=ClientOptions(namespace="default"))
+        self.client = client
+        self.applier = Applier(client, Cache(client.collection), field_manager="us")
+
+    async def _handle(self, request: Request) -> Any:
+        if request.method != "GET":
+            self.sent.append(Sent(request.method, json.loads(request.body)))
+        return await self.world.server.handle(request)
+
+    def take(self) -> list[Sent]:
+        sent, self.sent = self.sent, []
+        return sent
+
+
+def box(namespace: str = "default", **data: str) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name="box", namespace=namespace), data=data)
+
+
+def web(app: str = "web") -> Deployment:
+    pod = PodSpec(containers=[Container(name="web", image="web:1")])
+    return Deployment(
+        metadata=ObjectMeta(name="web", namespace="default"),
+        spec=DeploymentSpec(
+            selector=LabelSelector(match_labels={"app": app}),
+            template=PodTemplateSpec(metadata=ObjectMeta(labels={"app": app}), spec=pod),
+        ),
+    )
+
+
+async def test_a_write_carries_what_was_compared() -> None:
+    rig = Rig()
+    made = await rig.applier.apply(box(a="1"))
+    (create,) = rig.take()
+    assert create.method == "PATCH"
+    assert create.body["metadata"] == {"name": "box", "namespace": "default", "resourceVersion": "1"}
+    await rig.applier.apply(box(a="2"))
+    (change,) = rig.take()
+    identity = {"name": "box", "namespace": "default", "uid": made.uid, "resourceVersion": made.resource_version}
+    assert (change.body["metadata"], change.body["data"]) == (identity, {"a": "2"})
+
+
+def document(labels: dict[str, str] | None = None, **data: str) -> Unstructured:
+    """Return a desired state that has `data` also if it is empty."""
+    metadata = {"name": "box", "namespace": "default", **({"labels": labels} if labels else {})}
+    return Unstructured({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+
+
+async def test_a_map_that_becomes_empty_is_emptied_by_two_applies() -> None:
+    rig, wanted = Rig(), document()
+    made = await rig.applier.apply(box(a="1"))
+    rig.take()
+    await rig.applier.apply(wanted)
+    first, second = rig.take()
+    assert "data" not in first.body
+    assert (first.body["apiVersion"], first.body["kind"]) == ("v1", "ConfigMap")
+    assert first.body["metadata"]["resourceVersion"] == made.resource_version
+    assert (first.body["metadata"]["name"], first.body["metadata"]["namespace"]) == ("box", "default")
+    assert first.body["metadata"]["uid"] == made.uid
+    assert second.body["data"] == {}
+    assert second.body["metadata"]["resourceVersion"] not in ("", "1", made.resource_version)
+    live = await rig.world.client.get(ConfigMap, "box")
+    assert not live.data
+    await rig.applier.apply(wanted)
+    assert rig.take() == []
+
+
+async def test_labels_stay_in_the_first_of_the_two_applies() -> None:
+    rig = Rig()
+    labels = {"app": "web"}
+    await rig.applier.apply(document(labels, a="1"))
+    rig.take()
+    await rig.applier.apply(document(labels))
+    first, _ = rig.take()
+    assert first.body["metadata"]["labels"] == labels
+    assert (await rig.world.client.get(ConfigMap, "box")).metadata.labels == labels
+
+
+async def test_fields_of_another_manager_are_taken_unless_that_is_not_wanted() -> None:
+    rig = Rig()
+    await rig.applier.apply(box(a="1"))
+    await rig.client.using(field_manager="human").apply(box(a="2"), force=True)
+    with pytest.raises(ApplyConflict):
+        await rig.applier.apply(box(a="3"), force=False)
+    assert (await rig.applier.apply(box(a="3"))).data == {"a": "3"}
+
+
+@pytest.mark.parametrize(
+    ("recreate", "propagation"),
+    [(True, "Background"), ("Background", "Background"), ("Foreground", "Foreground"), ("Orphan", "Orphan")],
+)
+async def test_an_object_that_cannot_be_changed_is_recreated_as_asked(recreate: Any, propagation: str) -> None:
+    rig = Rig()
+    await rig.applier.apply(web())
+    rig.take()
+    with suppress(AlreadyExists):  # an object that waits for its children is created later
+        await rig.applier.apply(web("other"), recreate=recreate)
+    (delete,) = [one for one in rig.take() if one.method == "DELETE"]
+    assert delete.body["propagationPolicy"] == propagation
+    assert sorted(delete.body["preconditions"]) == ["resourceVersion", "uid"]
+
+
+async def test_without_recreate_the_error_of_the_server_is_raised_and_nothing_is_deleted() -> None:
+    rig = Rig()
+    made = await rig.applier.apply(web())
+    with pytest.raises(Invalid):
+        await rig.applier.apply(web("other"))
+    assert (await rig.world.client.get(Deployment, "web")).uid == made.uid
+
+
+# Fields of others
+
+
+async def test_foreign_fields_and_hand_over_work_in_the_namespace_of_the_owner_by_default() -> None:
+    rig = Rig(await world_with_gadgets())
+    await rig.world.client.create(Namespace(metadata=ObjectMeta(name="shop")))
+    lamp = gadget("lamp")
+    lamp.metadata.namespace = "shop"
+    owner = await rig.world.client.create(lamp)
+    await rig.applier.apply(ConfigMap(metadata=ObjectMeta(name="box"), data={"a": "1", "b": "2"}), owner=owner)
+    unplaced = ConfigMap(metadata=ObjectMeta(name="box"))
+    await rig.applier.hand_over(unplaced, ".data.a", to="human", owner=owner)
+    expected = [ForeignField(".data.a", "human", shared=True)]
+    assert await rig.applier.foreign_fields(unplaced, owner=owner) == expected
+    assert await rig.applier.foreign_fields(box("shop")) == expected
+    assert await rig.applier.foreign_fields(unplaced) == [], "there is none in the namespace of the client"
+    assert await rig.applier.foreign_fields(Namespace(metadata=ObjectMeta(name="none")), owner=owner) == []
+
+
+async def test_nothing_is_sent_to_hand_over_what_is_not_owned_or_does_not_exist() -> None:
+    rig = Rig()
+    await rig.applier.hand_over(box(), ".data.a", to="human")
+    await rig.applier.apply(box(a="1"))
+    rig.take()
+    await rig.applier.hand_over(box(), ".data.b", to="human")
+    assert rig.take() == []
+    await rig.applier.hand_over(box(), ".data.a", to="human")
+    (sent,) = rig.take()
+    assert sent.body["data"] == {"a": "1"}
+
+
+async def test_a_field_that_a_third_manager_has_taken_is_not_handed_over() -> None:
+    rig = Rig()
+    await rig.applier.apply(box(a="1"))
+
+    class Late(Rig):
+        """A third manager sets the field between the read and the hand-over."""
+
+        async def _handle(self, request: Request) -> Any:
+            if request.method == "PATCH" and not self.sent:
+                await rig.client.using(field_manager="third").apply(box(a="3"), force=True)
+            return await super()._handle(request)
+
+    await Late(rig.world).applier.hand_over(box(), ".data.a", to="human")
+    assert (await rig.world.client.get(ConfigMap, "box")).data == {"a": "3"}
