@@ -86,7 +86,7 @@ async def test_leaving_ends_running_calls_and_the_thread() -> None:
     async with LeaseThread() as thread:
         task = asyncio.create_task(thread.call(run_long))
         await thread.call(current_thread)
-    with pytest.raises(RuntimeError, match="ended before this call"):
+    with pytest.raises(RuntimeError, match=r"^the lease thread ended before this call did$"):
         await task
     assert ended.is_set()
     assert not [each for each in threading.enumerate() if each.name == "konverge-lease"]
@@ -96,11 +96,15 @@ async def test_leaving_ends_running_calls_and_the_thread() -> None:
 @real_time
 async def test_a_thread_that_does_not_run_says_so() -> None:
     thread = LeaseThread()
-    with pytest.raises(RuntimeError, match="not running"):
+    with pytest.raises(
+        RuntimeError, match=r"^the lease thread is not running: write `async with LeaseThread\(\) as thread:`$"
+    ):
         await thread.call(current_thread)
     async with thread:
         pass
-    with pytest.raises(RuntimeError, match="not running"):
+    with pytest.raises(
+        RuntimeError, match=r"^the lease thread is not running: write `async with LeaseThread\(\) as thread:`$"
+    ):
         await thread.call(current_thread)
 
 
@@ -203,7 +207,7 @@ def test_thirty_seconds_of_blocking_are_logged_but_do_not_lose_the_lease() -> No
 
 
 def test_limits_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(ValueError, match="at most step_down_after"):
+    with pytest.raises(ValueError, match=r"^warn_after must be above 0 and at most step_down_after: 10 against 5$"):
         LoopMonitor(Heartbeat(), active_handlers=str, step_down=print, warn_after=10, step_down_after=5)
 
 

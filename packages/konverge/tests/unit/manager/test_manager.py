@@ -150,7 +150,10 @@ async def test_a_lease_that_cannot_be_renewed_stops_the_process_before_the_lease
     await asyncio.sleep(20)
     broken_at = now()
     broken = world.transport.script.active(lambda request: "leases" in request.path, status_response(503))
-    with broken, pytest.raises(LeaseLost, match="is no longer the leader"):
+    with (
+        broken,
+        pytest.raises(LeaseLost, match=r"^gadget-operator is no longer the leader: .* \(restart the process\)$"),
+    ):
         await serving
     assert broken_at < cancelled[0] <= broken_at + 10 + 2
 
@@ -252,7 +255,9 @@ async def test_a_manager_cannot_run_twice_at_once_and_can_run_again() -> None:
     world = await world_with_gadgets()
     manager = Manager(world.operator_client(), name="gadget-operator")
     async with manager.running():
-        with pytest.raises(RuntimeError, match="already running"):
+        with pytest.raises(
+            RuntimeError, match=r"^this manager is already running: create another one for a second run$"
+        ):
             async with manager.running():
                 pass
     async with manager.running():

@@ -306,7 +306,7 @@ async def test_a_certificate_that_is_renewed_is_used_for_new_connections(tmp_pat
 
 
 async def test_a_certificate_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"certificate of the probes could not be loaded from .*tls\.crt"):
+    with pytest.raises(ConfigError, match=r"^the certificate of the probes could not be loaded from .*tls\.crt"):
         await ProbeServer("127.0.0.1:0", Health(), tls=TlsFiles(tmp_path / "tls.crt", tmp_path / "tls.key")).start()
 
 

@@ -208,7 +208,10 @@ async def test_shared_objects_are_open_for_reconcilers_and_runnables_and_close_a
         ctx.shared(Session).log.append("run")
         with pytest.raises(ValueError, match=r"no Lease is shared: .* \(shared: NoneType, Session\)"):
             ctx.shared(Lease)
-        with pytest.raises(ValueError, match="no controller has a channel 'orders'"):
+        with pytest.raises(
+            ValueError,
+            match=r"^no controller has a channel 'orders': add \.channel\(Channel\('orders'\)\) \(there are: .*\)$",
+        ):
             ctx.channel("orders")
 
     controller = controller_for(Gadget).build(reconcile)
@@ -260,7 +263,7 @@ def test_a_runnable_is_an_async_function() -> None:
 
     manager = Manager()
     for wrong in (blocking, 5):
-        with pytest.raises(TypeError, match="a runnable is an async function of its context, got"):
+        with pytest.raises(TypeError, match=r"^a runnable is an async function of its context, got "):
             manager.add_runnable(wrong)  # type: ignore[arg-type]
     assert Runnable(Poll()).name == "Poll"
     assert Operator(name="a", controllers=(), runnables=(Poll(), Runnable(Poll(), leader_only=False))).runnables

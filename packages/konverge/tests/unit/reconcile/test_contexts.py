@@ -244,7 +244,7 @@ def test_a_result_reads_as_what_it_does() -> None:
     assert Result.requeue(3) == Result(3.0, "")
     assert Result.requeue(1, reason="x").reason == "x"
     for wrong in (-1, float("inf"), float("nan"), "3"):
-        with pytest.raises(ValueError, match="after is a number of seconds, 0 or more, got"):
+        with pytest.raises(ValueError, match=f"^after is a number of seconds, 0 or more, got {wrong!r}$"):
             Result.requeue(wrong)  # type: ignore[arg-type]
 
 
@@ -264,7 +264,7 @@ async def test_an_object_is_deleted_only_if_it_is_the_one_that_was_rejected() ->
     ) -> None:
         await delete_for_recreate(world.client, wanted, REJECTED, kind=ConfigMap, uid=uid, propagation=propagation)
 
-    with pytest.raises(Conflict, match="another object has the name now, nothing was deleted") as caught:
+    with pytest.raises(Conflict, match=r": another object has the name now, nothing was deleted$") as caught:
         await delete("another")
     error = caught.value
     assert (error.status, error.verb, error.kind, error.key) == (409, "apply", "ConfigMap", "default/one")
@@ -289,7 +289,9 @@ async def test_an_object_that_waits_for_its_finalizer_is_not_created_again_yet()
     held = await world.client.create(Secret(metadata=metadata))
     desired = Secret(metadata=ObjectMeta(name="held", namespace="default"))
     for _ in range(2):  # it is deleted by the first call, and being deleted at the second
-        with pytest.raises(AlreadyExists, match="the old object is being deleted, and a new one is created") as caught:
+        with pytest.raises(
+            AlreadyExists, match=r": the old object is being deleted, and a new one is created when it is gone$"
+        ) as caught:
             await delete_for_recreate(
                 world.client, desired, REJECTED, kind=Secret, uid=held.uid, propagation="Background"
             )

@@ -9,11 +9,13 @@ from konverge.cache import Cache
 from konverge.client import ClientOptions, InProcessTransport
 from konverge.errors import AlreadyExists, ApiError, ApplyConflict, Cause, Invalid, NotFound
 from konverge.k8s.core.v1 import ConfigMap
-from konverge.reconcile.stale import check_owner, is_stale
+from konverge.objects import Unstructured
+from konverge.reconcile.stale import CREATE_ONLY, Precondition, check_owner, is_stale
 from konverge.testing.fault_transport import FaultTransport
 from konverge.testing.faults import any_request, forbidden
 from konverge_cluster import EmbeddedServer
 
+STALE = "apply Pod default/child: the cache is stale, nothing was written: ConfigMap default/owner"
 REFUSED = Conflict("the object has been modified", status=409, verb="apply", kind="Pod", key="default/child")
 
 
@@ -51,8 +53,21 @@ async def test_a_write_for_an_owner_that_is_gone_or_replaced_is_a_conflict() -> 
     owner = await create()
     await check_owner(client, cache, owner, REFUSED)  # it is alive
     with transport.script.active(any_request, forbidden("get configmaps")):
-        assert "the cache is stale, nothing was written: ConfigMap default/owner cannot be read: " in await check(owner)
+        assert (await check(owner)).startswith(f"{STALE} cannot be read: get ConfigMap default/owner: ")
     await client.delete(owner)
-    assert "ConfigMap default/owner cannot be read: " in await check(owner)
+    assert (await check(owner)).startswith(f"{STALE} cannot be read: get ConfigMap default/owner: ")
     await create()
-    assert "ConfigMap default/owner was deleted and created again" in await check(owner)
+    assert await check(owner) == f"{STALE} was deleted and created again"
+
+
+def test_a_precondition_is_added_to_a_copy_of_the_object() -> None:
+    obj = ConfigMap(metadata=ObjectMeta(name="a", namespace="default", labels={"x": "y"}))
+    document = Unstructured({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+    both = Precondition("u", "7")
+    assert (both.added_to(obj).uid, both.added_to(obj).resource_version) == ("u", "7")
+    assert both.added_to(obj).metadata.labels == {"x": "y"}
+    assert both.added_to(document)["metadata"] == {"name": "a", "uid": "u", "resourceVersion": "7"}
+    assert CREATE_ONLY.added_to(document)["metadata"] == {"name": "a", "resourceVersion": "1"}
+    assert Precondition("u").added_to(document)["metadata"] == {"name": "a", "uid": "u"}
+    assert Precondition.of(None) == CREATE_ONLY
+    assert (obj.uid, document["metadata"]) == ("", {"name": "a"})
