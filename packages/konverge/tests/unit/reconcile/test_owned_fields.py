@@ -263,3 +263,55 @@ def test_an_object_without_managed_fields_has_no_fields_of_anybody() -> None:
     assert fields_of({"metadata": {"managedFields": None}}, "us") is None
     assert fields_of(managed(entry({})), "us") == {}
     assert not is_applied_by(Unstructured({"metadata": {}}), "us")
+
+
+NAMED_PORT: Json = {'k:{"port":80}': {".": {}, "f:port": {}, "f:name": {}}}
+TWO_KEYS: Json = {'k:{"name":"a","zone":"x"}': {"f:name": {}, "f:zone": {}}}
+
+
+@pytest.mark.parametrize(
+    ("owned", "live", "desired", "matches"),
+    [
+        (NAMED_PORT, [{"port": 80, "name": "x"}], [{"port": 80, "name": "x"}], True),
+        (NAMED_PORT, [{"port": 80, "name": "y"}], [{"port": 80, "name": "x"}], False),
+        (NAMED_PORT, [{"port": 80.0, "name": "x"}], [{"port": 80, "name": "x"}], False),
+        (NAMED_PORT, [{"port": "80", "name": "x"}], [{"port": 80, "name": "x"}], False),
+        (NAMED_PORT, ["odd", {"port": 80, "name": "x"}], [{"port": 80, "name": "x"}], True),
+        (NAMED_PORT, [{"port": 80, "name": "x"}], [{"name": "x"}], False),
+        (NAMED_PORT, [{"port": 80, "name": "x"}], [], False),
+        (NAMED_PORT, [{"port": 80, "name": "x"}], [{"port": 80, "name": "x"}, {"port": 80, "name": "x"}], False),
+        (TWO_KEYS, [{"name": "a", "zone": "x"}], [{"name": "a", "zone": "x"}], True),
+        (TWO_KEYS, [{"name": "a", "zone": "y"}], [{"name": "a", "zone": "x"}], False),
+        (TWO_KEYS, [{"name": "a", "zone": "x"}], [{"name": "a", "zone": "y"}], False),
+        (TWO_KEYS, [{"name": "x", "zone": "a"}], [{"name": "a", "zone": "x"}], False),
+        (TWO_KEYS, [{"name": "a", "zone": "x"}], [{"zone": "x"}], False),
+        (PORTS["f:ports"], LIVE_PORTS, [{"port": 54}, {"port": 53, "protocol": "UDP"}], False),
+        (PORTS["f:ports"], LIVE_PORTS, [{"other": 53}, {"port": 53, "protocol": "UDP"}], False),
+        (PORTS["f:ports"], LIVE_PORTS, [{"port": 53}, {"port": 53}], False),
+        (PORTS["f:ports"], LIVE_PORTS, [{"port": 53, "protocol": "UDP"}, {"port": 53}], False),
+        ({'k:{"a":1}': {}, "f:a": {}}, {"a": 1}, {"a": 1}, True),
+        ({'k:{"a":1}': {}, "f:a": {}}, {"a": 1}, {"a": 2}, False),
+        ({"f:a": {}}, "text", "text", True),
+        ({"f:a": {}}, "text", {"a": 1}, False),
+        ({'v:"a"': {}}, "text", "text", True),
+    ],
+)
+def test_items_with_other_keys_values_or_order_do_not_match(
+    owned: Json, live: Any, desired: Any, matches: bool
+) -> None:
+    assert compare({"f:x": owned}, {"x": live}, {"x": desired}).matches is matches
+
+
+def test_an_object_without_owned_fields_matches_if_it_sets_none() -> None:
+    assert compare({}, {"spec": {"a": 1}}, {"apiVersion": "v1", "metadata": {"name": "x"}}).matches
+    assert compare({".": {}}, {}, {}).matches
+    assert not compare({}, {"spec": {"a": 1}}, {"spec": {"a": 1}}).matches
+    assert compare({}, {"spec": {}}, {"spec": {"tags": []}}).matches
+    assert not compare({}, {"spec": {"tags": [1]}}, {"spec": {"tags": []}}).matches
+    assert compare({}, {}, {}).values is None
+
+
+def test_values_tell_absent_from_null_and_false() -> None:
+    owned: Json = {"f:a": {}}
+    values = [compare(owned, live, {"a": 1}).values for live in ({}, {"a": None}, {"a": False}, {"a": 0}, {"a": ""})]
+    assert all(one != other for index, one in enumerate(map(repr, values)) for other in map(repr, values[:index]))
