@@ -103,5 +103,5 @@ def test_threads_may_decompress_at_the_same_time() -> None:
 
 def test_compression_without_its_package_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    with pytest.raises(ImportError, match=r"konverge\[zstd\]"):
+    with pytest.raises(ImportError, match=r"^compression needs the package zstandard: pip install 'konverge\[zstd\]'$"):
         Store(WIDGET, options=CacheOptions(compress=True))
