@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from gadgets import Gadget, gadget, operating, world_with_gadgets
@@ -9,7 +11,9 @@ from konverge import Context, Key, ObjectMeta, controller_for
 from konverge.client import WriteEvent
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.reconcile import ActiveReconcile, EnqueueEvent, Observers, Outcome, ReconcileEnd, ReconcileObserver
+from konverge.reconcile.observers import new_reconcile_id
 from konverge.testing import settle
+from konverge.triggers.reasons import EnqueueReason
 
 LAMP = Key("default", "lamp")
 
@@ -107,3 +111,17 @@ def test_anything_but_an_observer_is_rejected() -> None:
         match=r"^an observer is an instance of a subclass of ReconcileObserver, got <built-in function print>$",
     ):
         Observers(print)  # type: ignore[arg-type]
+
+
+def test_an_id_of_a_reconcile_is_new_and_short() -> None:
+    one, other = new_reconcile_id(), new_reconcile_id()
+    assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{6}", one)
+    assert (one != other, one[:8]) == (True, other[:8])
+
+
+def test_an_observer_gets_the_calls_that_it_overrides_and_no_others() -> None:
+    log = Log()
+    observers = Observers(ReconcileObserver(), log)
+    observers.forget(LAMP)
+    observers.enqueue(EnqueueEvent("gadget", LAMP, EnqueueReason("t", "", LAMP, "", "channel"), 0.0))
+    assert log.lines == ["forget default/lamp", "enqueued gadget default/lamp channel"]

@@ -501,6 +501,59 @@ async def test_a_bug_for_one_event_is_logged_and_counted_and_stops_no_other(
     assert (fields["kind"], fields["key"], fields["reason"]) == ("Widget", "default/a", "Made")
 
 
+async def test_a_name_that_another_event_has_is_replaced() -> None:
+    async with running() as it:
+        it.script.add(creates, status_response(409, reason="AlreadyExists"), times=1)
+        it.fail()
+        await asyncio.sleep(60)
+        assert (await it.event()).note == "no room"
+        first, second = it.script.requests(creates)
+        assert 1.0 <= second.time - first.time <= 1.6
+        stats = it.recorder.stats()
+        assert (stats.creates, stats.written, stats.dropped) == (1, 1, 0)
+
+
+async def test_at_the_end_new_events_are_sent_before_counts_and_each_write_once() -> None:
+    it = rig()
+    task = asyncio.create_task(it.recorder.run())
+    await asyncio.sleep(0)
+    it.fail()
+    await asyncio.sleep(1)
+    it.fail()  # its count would be written in four seconds
+    it.fail(regarding=widget("new"))
+    it.recorder.close(5)
+    await task
+    methods = [asked.method for asked in it.script.requests(writes)]
+    assert methods == ["POST", "POST", "PATCH"]
+    assert_every_event_is_counted(it)
+    assert it.recorder.stats().written == 3
+
+
+async def test_at_the_end_a_write_that_fails_is_not_retried() -> None:
+    it = rig()
+    task = asyncio.create_task(it.recorder.run())
+    await asyncio.sleep(0)
+    with it.script.active(writes, status_response(500)):
+        it.fail()
+        it.recorder.close(60)
+        await task
+    assert len(it.script.requests(writes)) == 1
+    assert it.recorder.stats().dropped_failed == 1
+    assert asyncio.get_running_loop().time() < 5
+
+
+async def test_a_count_waits_for_its_heartbeat_and_the_first_after_a_pause_is_written_at_once() -> None:
+    async with running(EventLimits(heartbeat=10.0, max_heartbeat=15.0)) as it:
+        it.fail()
+        await asyncio.sleep(1)
+        for second in (0, 30, 31, 60):
+            await asyncio.sleep(max(0.0, second - asyncio.get_running_loop().time()))
+            it.fail()
+        await asyncio.sleep(100)
+        times = [round(asked.time) for asked in it.script.requests(patches)]
+    assert times == [10, 30, 45, 60]
+
+
 async def test_every_number_of_the_recorder_is_known() -> None:
     async with running() as it:
         for _ in range(3):

@@ -37,7 +37,17 @@ async def test_each_reconcile_is_a_span_and_its_requests_are_its_children() -> N
     assert first.context is not None
     assert apply.parent.span_id == first.context.span_id
     assert first.attributes is not None
-    assert (first.attributes["k8s.key"], first.attributes["konverge.outcome"]) == ("default/lamp", "success")
+    facts = dict(first.attributes)
+    assert len(str(facts.pop("konverge.reconcile_id"))) == 15
+    assert facts == {
+        "k8s.kind": "Gadget",
+        "k8s.key": "default/lamp",
+        "konverge.controller": "gadget",
+        "konverge.attempt": 1,
+        "konverge.queue_wait": 0.0,
+        "konverge.outcome": "success",
+    }
+    assert first.status.status_code is not StatusCode.ERROR
     assert second.status.status_code is StatusCode.ERROR
     assert "no size" in (second.status.description or "")
     assert "abcdefghijklmnop" not in (second.status.description or "")
