@@ -143,7 +143,7 @@ campaigns: $(STAMP) ## the generated cases of which make test runs a part, all o
 engines: $(STAMP) ## real databases and Redis clusters on process nodes under faults, their figures printed (Linux)
 	$(BIN)/pytest -m engines -s tests/engines
 
-mutants: $(MUTANTS_STAMP) ## mutation tests of a part of konverge: PKG=queue, SAMPLE=200 for some, SHOW=name for a survivor
+mutants: $(MUTANTS_STAMP) ## mutation tests of a part of konverge: PKG=queue, SAMPLE=200 for some, MINUTES=20 at most, SHOW=name for a survivor
 	@$(MUTANTS_VENV)/bin/python tools/mutants.py '$(PKG)' $(if $(SAMPLE),--sample '$(SAMPLE)') $(if $(SEED),--seed '$(SEED)') $(if $(MINUTES),--minutes '$(MINUTES)') $(if $(WORKERS),--workers '$(WORKERS)') $(if $(SHOW),--show '$(SHOW)')
 
 # Each benchmark writes bench/results/<name>.md and .json; report.py makes docs/benchmarks.md of the JSON files.
