@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import pytest
 
-from gadgets import World, gadget, world_with_gadgets
+from gadgets import Gadget, World, gadget, world_with_gadgets
 from konverge import Client, ObjectMeta
 from konverge.cache import Cache
 from konverge.client import ClientOptions, InProcessTransport
-from konverge.errors import AlreadyExists, ApplyConflict, Invalid
+from konverge.errors import AlreadyExists, ApplyConflict, Conflict, Invalid
 from konverge.k8s.apps.v1 import Deployment, DeploymentSpec
 from konverge.k8s.core.v1 import ConfigMap, Container, Namespace, PodSpec, PodTemplateSpec
 from konverge.k8s.meta.v1 import LabelSelector
@@ -142,6 +143,82 @@ async def test_without_recreate_the_error_of_the_server_is_raised_and_nothing_is
     with pytest.raises(Invalid):
         await rig.applier.apply(web("other"))
     assert (await rig.world.client.get(Deployment, "web")).uid == made.uid
+
+
+# Objects that change between the read and the write
+
+
+class Racing(Rig):
+    """Another client acts right before the first write arrives."""
+
+    def __init__(self, world: World, act: Callable[[Client], Awaitable[object]]) -> None:
+        super().__init__(world)
+        self.act: Callable[[Client], Awaitable[object]] | None = act
+        self.reads: list[str] = []
+
+    async def _handle(self, request: Request) -> Any:
+        if request.method == "GET":
+            self.reads.append(request.path.rpartition("/")[2])
+        elif self.act is not None:
+            act, self.act = self.act, None
+            await act(self.world.client)
+        return await super()._handle(request)
+
+
+async def test_an_object_that_has_changed_is_read_again_and_written_by_its_uid() -> None:
+    world = World()
+    made = await Rig(world).applier.apply(box(a="1"))
+    rig = Racing(world, lambda client: client.patch(ConfigMap, "box", {"data": {"b": "theirs"}}))
+    assert (await rig.applier.apply(box(a="2"))).data == {"a": "2", "b": "theirs"}
+    first, second = rig.take()
+    assert first.body["metadata"]["resourceVersion"] == made.resource_version
+    assert second.body["metadata"] == {"name": "box", "namespace": "default", "uid": made.uid}
+    assert rig.reads == ["box", "box"]
+
+
+async def test_an_object_that_was_created_meanwhile_is_read_and_written_by_its_uid() -> None:
+    rig = Racing(World(), lambda client: client.create(box(b="theirs")))
+    applied = await rig.applier.apply(box(a="1"))
+    assert applied.data == {"a": "1", "b": "theirs"}
+    first, second = rig.take()
+    assert first.body["metadata"]["resourceVersion"] == "1"
+    assert second.body["metadata"] == {"name": "box", "namespace": "default", "uid": applied.uid}
+
+
+async def test_an_object_that_was_deleted_meanwhile_is_created() -> None:
+    world = World()
+    made = await Rig(world).applier.apply(box(a="1"))
+    rig = Racing(world, lambda client: client.delete(ConfigMap, "box"))
+    applied = await rig.applier.apply(box(a="2"))
+    assert (applied.uid != made.uid, applied.data) == (True, {"a": "2"})
+    assert [one.body["metadata"]["resourceVersion"] for one in rig.take()] == [made.resource_version, "1"]
+
+
+async def test_a_child_is_written_again_only_after_its_owner_was_read() -> None:
+    world = await world_with_gadgets()
+    owner = await world.client.create(gadget("lamp"))
+    await Rig(world).applier.apply(box(a="1"), owner=owner)
+    rig = Racing(world, lambda client: client.patch(ConfigMap, "box", {"data": {"b": "theirs"}}))
+    await rig.applier.apply(box(a="2"), owner=owner)
+    assert rig.reads[-3:] == ["box", "lamp", "box"]
+
+    async def replace(client: Client) -> None:
+        await client.delete(Gadget, "lamp")
+        await client.patch(ConfigMap, "box", {"data": {"b": "again"}})
+
+    message = (
+        r"^apply ConfigMap default/box: the cache is stale, nothing was written: Gadget default/lamp cannot be read: "
+    )
+    with pytest.raises(Conflict, match=message):
+        await Racing(world, replace).applier.apply(box(a="3"), owner=owner)
+    assert (await world.client.get(ConfigMap, "box")).data == {"a": "2", "b": "again"}
+
+
+async def test_an_error_that_is_no_conflict_is_raised_after_one_write() -> None:
+    rig = Rig()
+    with pytest.raises(Invalid):
+        await rig.applier.apply(ConfigMap(metadata=ObjectMeta(name="Not A Name", namespace="default")))
+    assert len(rig.take()) == 1
 
 
 # Fields of others
