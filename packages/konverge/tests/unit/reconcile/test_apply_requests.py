@@ -266,3 +266,29 @@ async def test_a_field_that_a_third_manager_has_taken_is_not_handed_over() -> No
 
     await Late(rig.world).applier.hand_over(box(), ".data.a", to="human")
     assert (await rig.world.client.get(ConfigMap, "box")).data == {"a": "3"}
+
+
+async def test_a_field_that_our_manager_has_changed_meanwhile_is_a_conflict() -> None:
+    world = World()
+    await Rig(world).applier.apply(box(a="1"))
+    rig = Racing(world, lambda _: Rig(world).applier.apply(box(a="9")))
+    with pytest.raises(ApplyConflict):
+        await rig.applier.hand_over(box(), ".data.a", to="human")
+    assert (await world.client.get(ConfigMap, "box")).data == {"a": "9"}
+
+
+async def test_an_object_that_is_gone_before_it_is_deleted_for_another_is_created() -> None:
+    world = World()
+    made = await Rig(world).applier.apply(web())
+
+    class Faster(Rig):
+        """Another client deletes the object first."""
+
+        async def _handle(self, request: Request) -> Any:
+            if request.method == "DELETE":
+                await self.world.client.delete(Deployment, "web")
+            return await super()._handle(request)
+
+    recreated = await Faster(world).applier.apply(web("other"), recreate=True)
+    assert recreated.uid != made.uid
+    assert recreated.spec.selector.match_labels == {"app": "other"}
