@@ -101,12 +101,15 @@ async def test_a_self_signed_certificate_is_renewed_before_it_expires() -> None:
     certificate = SelfSignedCertificate("localhost", clock=lambda: now[0])
     async with ProbeServer("127.0.0.1:0", Health(), tls=certificate) as server:
         first = await asyncio.to_thread(presented, server.port)
-        assert first.not_valid_after_utc > now[0] + timedelta(days=300)
+        left = first.not_valid_after_utc - now[0]
+        assert timedelta(days=364) < left <= timedelta(days=365)
         names = first.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         assert names.get_values_for_type(x509.DNSName) == ["localhost"]
         assert first.issuer.rfc4514_string() == "CN=localhost-ca"
         now[0] += timedelta(days=300)
         assert await asyncio.to_thread(presented, server.port) == first
+        now[0] = first.not_valid_after_utc - timedelta(days=30)
+        assert await asyncio.to_thread(presented, server.port) == first, "a month is left"
         now[0] = first.not_valid_after_utc - timedelta(days=29)
         renewed = await asyncio.to_thread(presented, server.port)
         assert renewed.not_valid_after_utc > first.not_valid_after_utc

@@ -135,6 +135,7 @@ def test_the_webhooks_of_an_operator_are_reached_as_its_manifests_say() -> None:
     serving = hooks.serving("system")
     assert (serving.port, serving.service) == (9443, Key("system", "shop-webhooks"))
     assert serving.secret == Key("system", "shop-webhook-certificate")
+    assert list(serving.hooks.hooks) == [check, conversion]
     assert [(target.kind.kind, target.name) for target in serving.targets] == [
         ("ValidatingWebhookConfiguration", "shop"),
         ("CustomResourceDefinition", "webapps.hooks.example.com"),

@@ -145,7 +145,8 @@ async def test_why_is_called_with_controller_and_key_and_returned_as_json() -> N
 
     async with serving(why=why) as server:
         response = await get(server.port, "/debug/why/webapp/shop/web")
-        assert response.headers["content-type"].startswith("application/json")
+        assert response.headers["content-type"] == "application/json; charset=utf-8"
+        assert response.text == '[\n  {\n    "trigger": "owns Deployment"\n  }\n]\n'
         assert json.loads(response.text) == [{"trigger": "owns Deployment"}]
         assert (await get(server.port, "/debug/why/node/node%2D1")).status == 200
         missing = await get(server.port, "/debug/why/webapp/shop/unknown")
