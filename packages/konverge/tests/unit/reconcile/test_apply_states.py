@@ -53,7 +53,7 @@ async def test_an_uncached_object_that_matches_is_read_and_not_written(make: Any
 async def test_states_of_cached_objects_are_kept_while_they_exist() -> None:
     world = await world_with_gadgets()
     await world.client.create(gadget("lamp"))
-    last_applied, sizes = LastApplied(), list[int]()
+    last_applied, sizes = LastApplied(unchecked=0), list[int]()
 
     async def reconcile(obj: Gadget, ctx: Context) -> None:
         if sizes:
