@@ -295,3 +295,11 @@ async def test_a_wait_ends_when_a_series_is_due_or_added_or_at_a_notification() 
     schedule.add(series(), 100.0)
     await task
     assert clock() == 20.0
+
+
+def test_events_whose_only_series_has_expired_begin_again() -> None:
+    events, evicted = correlator(messages=1)
+    old = events.create(event("a"), 0.0)
+    new = events.create(event("b"), 361.0)
+    assert (evicted, new.text) == ([old], "b")
+    assert events.count(event("b"), 362.0) is new
