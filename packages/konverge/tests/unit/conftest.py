@@ -1,7 +1,8 @@
-"""No unit test may leave a mistake of konverge in the log.
+"""No unit test of the parts that run controllers may leave a mistake of konverge in the log.
 
 A controller logs an error of a reconcile, of an observer or of an event, and continues. So a mistake in konverge itself
-would be no more than a line in the log of a test that passes.
+would be no more than a line in the log of a test that passes. Other parts, such as webhooks, log a TypeError about the
+code of an author on purpose.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
+PARTS = ("cache", "controller", "manager", "reconcile")
 MISTAKES = (TypeError, AttributeError, NameError, LookupError, AssertionError, ArithmeticError)
 
 
@@ -36,9 +38,10 @@ def is_made_by_konverge(error: BaseException) -> bool:
 
 
 @pytest.fixture(autouse=True)
-def no_mistakes_in_the_log() -> Iterator[None]:
+def no_mistakes_in_the_log(request: pytest.FixtureRequest) -> Iterator[None]:
     mistakes, logger = Mistakes(), logging.getLogger("konverge")
     logger.addHandler(mistakes)
     yield
     logger.removeHandler(mistakes)
-    assert mistakes.found == []
+    if request.path.parent.name in PARTS:
+        assert mistakes.found == []
