@@ -23,11 +23,14 @@ class LeaderElections:
     """The leader elections of a process: which controller works under which lease.
 
     `elections` maps the name of each controller to its election, None for controllers that work on every replica.
+
+    Raises: ValueError for two leases of one name in different namespaces: callbacks and metrics know only their names.
     """
 
     def __init__(
         self, elections: Mapping[str, LeaderElection | None], callbacks: tuple[LeaderCallback, ...] = ()
     ) -> None:
+        _check_names(elections)
         self._elections = elections
         self._callbacks = callbacks
         self._runners: dict[str, ElectionRunner] = {}  # by name of the lease
@@ -104,3 +107,10 @@ class LeaderElections:
     def _notify(self, election: LeaderElection, *, leading: bool) -> None:
         for callback in self._callbacks:
             callback(election.name, leading)
+
+
+def _check_names(elections: Mapping[str, LeaderElection | None]) -> None:
+    namespaces: dict[str, str] = {}
+    for election in elections.values():
+        if election is not None and namespaces.setdefault(election.name, election.namespace) != election.namespace:
+            raise ValueError(f"two leases are called {election.name}, in different namespaces: use different names")

@@ -38,7 +38,12 @@ from konverge.reconcile.owned_fields import (
     without_empty_collections,
     without_identity,
 )
-from konverge.reconcile.owner_references import has_owner_of_same_name, other_controller, with_namespace_and_owner
+from konverge.reconcile.owner_references import (
+    has_owner_of_same_name,
+    other_controller,
+    references_of,
+    with_namespace_and_owner,
+)
 from konverge.reconcile.recreate import delete_for_recreate
 from konverge.reconcile.stale import CREATE_ONLY, Precondition, check_owner, is_stale
 
@@ -334,4 +339,5 @@ def _bytes_of(obj: AnyObject) -> bytes:
 
 
 def _entry_of(obj: AnyObject) -> Entry:
-    return Entry(obj.key, obj.uid, obj.resource_version, 0, (), (), False, _bytes_of(obj))
+    owners = tuple(one.uid for one in references_of(obj))
+    return Entry(obj.key, obj.uid, obj.resource_version, 0, (), owners, False, _bytes_of(obj))

@@ -22,6 +22,7 @@ from konverge.k8s.coordination.v1 import Lease, LeaseSpec
 from konverge.k8s.core.v1 import ConfigMap, Namespace, Secret
 from konverge.k8s.events.v1 import Event
 from konverge.manager import LeaderElection, RunnableContext
+from konverge.manager.leader_elections import LeaderElections
 from konverge.manager.running_manager import RunningManager
 from konverge.manager.stages import open_stages
 from konverge.manager.webhook_serving import WebhookServing
@@ -267,6 +268,13 @@ async def test_a_lease_and_its_event_may_be_in_another_namespace_than_that_of_th
         (event,) = await world.client.list(Event, namespace="leases")
         assert event.regarding is not None
         assert event.regarding.namespace == "leases"
+
+
+def test_two_leases_of_one_name_are_refused() -> None:
+    elections = {"a": LeaderElection("op", "east"), "b": LeaderElection("op", "west"), "c": None}
+    with pytest.raises(ValueError, match="two leases are called op, in different namespaces: use different names"):
+        LeaderElections(elections)
+    LeaderElections({**elections, "b": LeaderElection("op", "east")})
 
 
 async def test_without_a_lease_every_process_renews_the_certificate_of_webhooks() -> None:

@@ -106,15 +106,7 @@ TAKEN = (
 )
 
 
-@pytest.mark.parametrize(
-    "cached",
-    [
-        True,
-        pytest.param(
-            False, marks=pytest.mark.xfail(strict=True, reason="the owners of an object that was read are not compared")
-        ),
-    ],
-)
+@pytest.mark.parametrize("cached", [True, False])
 async def test_the_child_of_another_controller_is_left_alone(cached: bool) -> None:
     world, errors = await world_with_gadgets(), list[str]()
     first, second = [await world.client.create(gadget(name)) for name in ("first", "second")]
