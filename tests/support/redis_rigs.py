@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -182,12 +183,7 @@ class Both:
         for rig, ids in zip(self.rigs, self._ids, strict=True):
             more = [self._servers[target]] if target else [ids[node]] if node else []
             call: Callable[..., Awaitable[None]] = getattr(rig.engine, command)
-            try:
-                await call(self._servers[pod], *arguments, *more)
-            except Unreachable as error:
-                accepted.append(f"refused ({error})")
-            else:
-                accepted.append("")
+            accepted.append(await _refusal(partial(call, self._servers[pod], *arguments, *more)))
         assert bool(accepted[0]) == bool(accepted[1]), f"{command} at {pod}: in memory and really {accepted}"
         if command == "reset" and not accepted[0]:
             await self._learn_id(pod)
@@ -258,6 +254,20 @@ class Both:
         """Return a text with pods instead of the addresses that they have now."""
         pods = {server.host: pod for pod, server in self._servers.items()}
         return re.sub(r"127[.\d]+", lambda found: pods.get(found[0], "an old address"), text)
+
+
+async def _refusal(call: Callable[[], Awaitable[None]]) -> str:
+    """Call an engine, again while a real server does not know yet that its cluster is complete; return the refusal."""
+    end = time.monotonic() + LIMIT
+    while True:
+        try:
+            await call()
+        except Unreachable as error:
+            if "CLUSTERDOWN" not in str(error) or time.monotonic() > end:
+                return f"refused ({error})"
+        else:
+            return ""
+        await asyncio.sleep(0.05)
 
 
 @asynccontextmanager
