@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -23,6 +24,9 @@ settings.register_profile(
     "konverge", deadline=None, derandomize=not os.environ.keys().isdisjoint({"CI", "KONVERGE_DERANDOMIZE"})
 )
 settings.load_profile("konverge")
+
+# A shell starts background commands with SIGINT ignored, and the programs that tests start would inherit it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

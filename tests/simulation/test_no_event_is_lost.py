@@ -72,7 +72,7 @@ def test_a_journal_that_drops_entries_at_random_changes_no_outcome(seed: int) ->
 
     assert dropped.log == whole.log
     assert dropped.unseen == whole.unseen == []
-    assert sum(one.dropped for one in journals) > 10
+    assert sum(one.dropped for one in journals) > 5
 
 
 def test_a_seed_of_it_replays_exactly() -> None:

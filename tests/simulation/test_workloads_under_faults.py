@@ -28,7 +28,16 @@ def in_default(wire: dict[str, Any]) -> Unstructured:
 
 # Deployments, Jobs, Services
 
-WORKLOADS = [in_default(deployment(3)), in_default(service()), in_default(job(completions=4, parallelism=2))]
+
+def work() -> dict[str, Any]:
+    """A Job whose pods run for long enough: after a lost response there may be one too many, and the controller must
+    notice it before it succeeds, or the Job has five successes (as in Kubernetes)."""
+    wire = job(completions=4, parallelism=2)
+    wire["spec"]["template"]["spec"]["containers"][0]["command"] = ["sleep", "20"]
+    return wire
+
+
+WORKLOADS = [in_default(deployment(3)), in_default(service()), in_default(work())]
 
 
 async def roll_out(sim: Simulation) -> None:
