@@ -127,6 +127,8 @@ class Decoder:
     ) -> Entry:
         """Decode an entry; return the one from `known` instead if that has the same version and uid.
 
+        An entry from `known` with another version lends its key, and its uid, labels and owners if they are equal.
+
         With `document`, what `raw` was decoded into, the bytes are not parsed again.
 
         Raises: DecodeError when the name or the version is missing or unreadable.
@@ -138,10 +140,9 @@ class Decoder:
         key = Key(sys.intern(metadata.namespace), metadata.name)
         number = parse_version(metadata.resource_version) if self._ordered else None
         version = metadata.resource_version if number is None else number
-        if known is not None:
-            old = known(key)
-            if old is not None and old.version == version and old.uid == metadata.uid:
-                return old
+        old = None if known is None else known(key)
+        if old is not None and old.version == version and old.uid == metadata.uid:
+            return old
         data, managed, offset = raw, b"", 0
         if metadata.managed_fields:
             data, managed, offset = self._split_managed(raw, bytes(metadata.managed_fields), document)
@@ -150,9 +151,16 @@ class Decoder:
             data = self._type_prefix + data[data.index(b"{") + 1 :]
         if not self._plain:
             data = self._reduce(data, key)
-        labels, owners = self._labels(metadata.labels), self._owners(metadata.owner_references)
+        uid, labels, owners = metadata.uid, self._labels(metadata.labels), self._owners(metadata.owner_references)
+        if old is not None:
+            # Dicts and indexes keep the old key, and pools are small: without this a changed object takes more memory.
+            key, uid = old.key, old.uid if uid == old.uid else uid
+            labels, owners = (
+                old.labels if labels == old.labels else labels,
+                old.owners if owners == old.owners else owners,
+            )
         terminating = metadata.deletion_timestamp is not None
-        fields = (key, metadata.uid, version, metadata.generation, labels, owners, terminating, data)
+        fields = (key, uid, version, metadata.generation, labels, owners, terminating, data)
         if managed:
             return SharedFieldsEntry(*fields, self._share_managed(managed, owners), offset)
         return Entry(*fields) if self._compressor is None else self.compress(Entry(*fields))

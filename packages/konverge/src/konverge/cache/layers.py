@@ -146,6 +146,10 @@ class Layers:
         """Return the delivered entry of a key for a list that has it too, unless versions have another meaning now."""
         return self.get_delivered(key) if self._high_water_mark >= 0 or not self._ordered else None
 
+    def seen_entry(self, key: Key) -> Entry | None:
+        """Return the entry that readers see, for an event that may be of an own write; as `known_entry` otherwise."""
+        return self.get(key) if self._high_water_mark >= 0 or not self._ordered else None
+
     def stage(self, key: Key, entry: Entry | None) -> None:
         """Stage an object of a list, or its removal."""
         assert self._staged is not None

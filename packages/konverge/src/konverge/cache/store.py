@@ -118,7 +118,7 @@ class Store:
             entry = self._decoder.decode(raw, layers.known_entry)
             layers.stage(entry.key, entry)
         else:
-            entry = self._decoder.decode(raw)
+            entry = self._decoder.decode(raw, layers.seen_entry)
             self._notify(layers.put(entry))
         return str(entry.version)
 

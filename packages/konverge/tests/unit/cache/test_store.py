@@ -277,6 +277,48 @@ def test_an_undecodable_object_changes_nothing() -> None:
 # Overlay
 
 
+async def test_the_event_of_an_own_write_delivers_the_entry_of_the_write() -> None:
+    store = await listed(widget("a", 5))
+    events = record_events(store)
+    store.record_write(widget("a", 12), base_version="5", writer="me")
+    written = store.get(at("a"))
+
+    store.put(widget("a", 12))
+    assert store.delivered() == [written]
+    assert store.delivered()[0] is written
+    assert shape(events) == [("updated", "a", 5, 12)]
+    assert [event.writer for event in events] == ["me"]
+
+
+async def test_a_changed_object_shares_with_its_old_state_what_is_equal() -> None:
+    owner = {"apiVersion": "v1", "kind": "Shop", "name": "s", "uid": "uid-of-the-owner"}
+    labels = {"app": "web", "tier": "front"}
+    store = await listed(widget("name-of-a", 5, labels=labels, ownerReferences=[owner]))
+    [old] = store.delivered()
+    for number in range(2_000):  # more than a pool holds
+        store.put(widget(f"other-{number}", 20 + number, labels={"number": str(number)}))
+
+    store.put(widget("name-of-a", 5_000, spec={"size": 2}, labels=labels, ownerReferences=[owner]))
+    new = store.get(at("name-of-a"))
+    assert new is not None
+    assert new.version == 5_000
+    assert (new.key is old.key, new.uid is old.uid, new.labels is old.labels, new.owners is old.owners) == (True,) * 4
+
+    store.put(widget("name-of-a", 5_001, uid="another", labels={"app": "db"}))
+    newest = store.get(at("name-of-a"))
+    assert newest is not None
+    assert newest.key is old.key
+    assert (newest.uid, newest.label_map(), newest.owners) == ("another", {"app": "db"}, ())
+
+
+async def test_an_event_of_another_object_with_the_version_of_an_own_write_is_decoded() -> None:
+    store = await listed(widget("a", 5))
+    store.record_write(widget("a", 12), base_version="5")
+
+    store.put(widget("a", 12, uid="another"))
+    assert [one.uid for one in store.delivered()] == ["another"]
+
+
 async def test_an_own_write_is_visible_to_every_read_until_it_is_delivered() -> None:
     store = await listed(widget("a", 8, labels={"app": "web"}))
     owner = {"apiVersion": "v1", "kind": "O", "name": "o", "uid": "uid-o"}
