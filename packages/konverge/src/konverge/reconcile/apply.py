@@ -32,6 +32,7 @@ from konverge.reconcile.foreign_fields import ForeignField, foreign_fields
 from konverge.reconcile.hand_over import part_to_hand_over
 from konverge.reconcile.last_applied import AppliedState, LastApplied, hash_bytes, hash_json, hash_without_status
 from konverge.reconcile.owned_fields import (
+    Comparison,
     compare,
     fields_of,
     sets_no_fields,
@@ -254,7 +255,7 @@ class Applier:
         document = _decode(text)
         owned = fields_of(document, self._manager) or {}
         comparison = compare(owned, document, desired.document)
-        values = hash_json(comparison.values)
+        values = _values_hash(comparison)
         comparable = bool(owned) or sets_no_fields(desired.document)
         matches = comparison.matches or (comparable and state is not None and same and state.values == values)
         if matches:
@@ -309,7 +310,7 @@ class Applier:
         if not owned and not sets_no_fields(desired.document):
             self._last_applied.forget(desired.kind, desired.key)  # the server does not report what our manager owns
             return
-        values = hash_json(compare(owned, document, desired.document).values)
+        values = _values_hash(compare(owned, document, desired.document))
         self._store(desired, AppliedState(result.uid, desired.hash, values, result.resource_version))
 
     def _store(self, desired: _Desired[Any], state: AppliedState) -> None:
@@ -320,6 +321,11 @@ class Applier:
         if lister is None:
             return len(self._last_applied) > _MAX_UNCACHED
         return lister.synced and lister.entry(key) is None
+
+
+def _values_hash(comparison: Comparison) -> bytes:
+    """Return a hash of the owned values, b"" if they are the desired ones: then the desired state tells them."""
+    return b"" if comparison.matches else hash_json(comparison.values)
 
 
 def _other_owners(live: Entry | None, owner: AnyObject | None) -> list[OwnerReference]:
