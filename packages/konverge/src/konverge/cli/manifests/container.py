@@ -8,7 +8,7 @@ from konverge.cli.manifests.release import Release
 
 __all__ = ["dockerfile"]
 
-_BASE = "python:3.12-slim"
+_BASE = "python:3.13-slim"
 
 
 def dockerfile(release: Release) -> str:
