@@ -7,6 +7,7 @@ STAMP := $(VENV)/.installed
 PROJECTS := $(wildcard packages/*/pyproject.toml)
 EDITABLE := $(patsubst %/pyproject.toml,--editable %,$(PROJECTS))
 BENCH_VENV := .venv-bench
+BENCH_PYTHON ?= $(PYTHON)
 BENCH := $(BENCH_VENV)/bin/python
 BENCH_STAMP := $(BENCH_VENV)/.installed
 MUTANTS_VENV := .venv-mutants
@@ -26,7 +27,7 @@ $(STAMP): $(PROJECTS) constraints/dev.in constraints/dev.txt
 	@touch $@
 
 $(BENCH_STAMP): $(PROJECTS) constraints/bench.in constraints/bench.txt
-	$(PYTHON) -m venv $(BENCH_VENV)
+	$(BENCH_PYTHON) -m venv $(BENCH_VENV)
 	$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints/bench.txt --requirement constraints/bench.in $(EDITABLE)
 	@touch $@
 

@@ -81,8 +81,10 @@ class Audit:
         """Return the requests of a user that the server received in a period."""
         return [one for one in self.requests if one.user == user and since <= one.received < until]
 
-    def close(self) -> None:
-        """Close the file."""
+    def __enter__(self) -> Audit:
+        return self
+
+    def __exit__(self, *error: object) -> None:
         self._file.close()
 
 

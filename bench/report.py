@@ -1,4 +1,4 @@
-"""docs/benchmarks.md and its charts, from the JSON files in bench/results.
+"""docs/benchmarks.md and its charts, from the JSON files in bench/results, with bench/results/notes.md about misses.
 
 Run by `make bench` at its end, and alone: `python bench/report.py [docs]`.
 """
@@ -19,9 +19,9 @@ ORDER = ("controller", "client", "transport", "cache", "cache-events", "scale")
 HEAD = """# Benchmarks
 
 Made by `make bench`: every contender runs in every round, in a different order each time, on one machine and against
-the same server. A figure is the median of the rounds; the ratio matters more than the figure. Charts show the median
-and, as a line, the lowest and the highest round. CPU time is that of the process that is compared. Figures that were
-measured while other programs used more than {busy:g} cores are marked as invalid.
+the same server (operators: a new one for each). A figure is the median of the rounds; the ratio matters more than the
+figure. Charts show the median and, as a line, the lowest and the highest round. CPU time is that of the process that is
+compared. Figures that were measured while other programs used more than {busy:g} cores are marked as invalid.
 """
 
 
@@ -30,7 +30,9 @@ def main(docs: Path) -> None:
     found.sort(key=lambda one: (ORDER.index(one["name"]) if one["name"] in ORDER else len(ORDER), one["name"]))
     charts = docs / CHARTS
     charts.mkdir(parents=True, exist_ok=True)
-    parts = [HEAD.format(busy=BUSY), _misses(found), *(_section(one, charts) for one in found)]
+    notes = RESULTS / "notes.md"
+    explained = [notes.read_text()] if notes.exists() else []
+    parts = [HEAD.format(busy=BUSY), _misses(found), *explained, *(_section(one, charts) for one in found)]
     (docs / "benchmarks.md").write_text("\n".join(parts))
 
 

@@ -1,4 +1,4 @@
-"""The shops of the controller benchmark on a real server: create, change at a constant rate, check, delete."""
+"""The shops of the controller benchmark on a real server: create, change at a constant rate, check."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Namespace, Service
 from konverge.objects import Key, Kind, ObjectMeta, Unstructured
 
-__all__ = ["NAMESPACE", "SHOP", "change", "check", "clear", "load", "prepare"]
+__all__ = ["NAMESPACE", "SHOP", "change", "check", "load", "prepare"]
 
 SHOP = Kind("bench.example.com", "v1", "Shop", "shops")
 NAMESPACE = "bench"
@@ -93,15 +93,3 @@ def _is_done(shop: Unstructured, deployment: Deployment | None, services: set[st
     replicas = deployment.spec.replicas if deployment is not None and deployment.spec else None
     desired = (shop["metadata"]["generation"], shop["spec"]["replicas"])
     return (observed, replicas) == desired and shop.name in services
-
-
-async def clear(client: Client) -> None:
-    """Delete all shops and their children; without a controller manager there is no garbage collection."""
-    for kind in (SHOP, Deployment, Service):
-        await client.delete_collection(kind, namespace=NAMESPACE)
-    remaining = [shop.key for shop in await client.list(SHOP, namespace=NAMESPACE)]
-
-    async def remove_finalizers(index: int) -> None:
-        await client.patch(SHOP, remaining[index], {"metadata": {"finalizers": None}})
-
-    await each(range(len(remaining)), remove_finalizers)
