@@ -19,8 +19,9 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable
+from functools import lru_cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["HttpTransport"]
 
 _CLOSED = "the transport is closed"
+_Fields: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class HttpTransport:
@@ -68,6 +70,7 @@ class HttpTransport:
         self._current_identity: Callable[[], Identity | None] = getattr(config.credentials, "current", _unknown)
         self._impersonation = config.impersonation.headers() if config.impersonation is not None else ()
         self._prefix = _target_prefix(self._server, through_proxy=self._proxy.url is not None and not config.secure)
+        self._fields = lru_cache(maxsize=64)(self._encode_fields)  # most requests of an operator have one of a few
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pool: ConnectionPool | None = None
         self._expiries: Expiries | None = None
@@ -139,7 +142,7 @@ class HttpTransport:
         self._pool = ConnectionPool(route, self._limits)
 
     async def _send(self, request: Request, end: float | None) -> HttpResponse:
-        identity = await self._identity(request, end)
+        identity = self._current_identity() or await self._identity(request, end)
         response = await self._send_once(request, identity, end)
         if response.status != 401:
             return response
@@ -155,8 +158,6 @@ class HttpTransport:
         return await self._send_once(request, renewed, end)
 
     async def _identity(self, request: Request, end: float | None) -> Identity:
-        if (current := self._current_identity()) is not None:
-            return current
         try:
             async with asyncio.timeout_at(end):
                 return await self._config.credentials.identity()
@@ -218,22 +219,23 @@ class HttpTransport:
         return f" (through the proxy {self._proxy.display_url})" if self._proxy.display_url else ""
 
     def _encode(self, request: Request, identity: Identity) -> bytes:
-        fields = dict(request.headers)
-        if request.stream:
-            fields["accept-encoding"] = "identity"
-        if identity.authorization is not None:
-            fields.setdefault("authorization", identity.authorization)
+        names = tuple(request.headers.items())
+        fields = self._fields(names, request.extra_headers, identity.authorization, stream=request.stream)
         if request.body or request.method not in ("GET", "HEAD"):
-            fields["content-length"] = str(len(request.body))
-        own = encode_fields(fields.items())
-        if request.extra_headers:
-            own += encode_fields(request.extra_headers)
-        if self._impersonation and "impersonate-user:" not in own.lower():
-            own += encode_fields(self._impersonation)
-        defaults = "".join([line for name, line in self._defaults if name not in fields])
-        return encode_request(
-            request.method, self._prefix + request_target(request.path, request.query), defaults + own
-        )
+            fields = f"{fields}content-length: {len(request.body)}\r\n"
+        return encode_request(request.method, self._prefix + request_target(request.path, request.query), fields)
+
+    def _encode_fields(self, own: _Fields, extra: _Fields, authorization: str | None, *, stream: bool) -> str:
+        """Return the lines of all header fields but the length, which depends on the body."""
+        fields = {name: value for name, value in own if name != "content-length"}
+        if stream:
+            fields["accept-encoding"] = "identity"
+        if authorization is not None:
+            fields.setdefault("authorization", authorization)
+        lines = encode_fields([*fields.items(), *extra])
+        if self._impersonation and "impersonate-user:" not in lines.lower():
+            lines += encode_fields(self._impersonation)
+        return "".join([line for name, line in self._defaults if name not in fields]) + lines
 
     def _error(self, request: Request, what: str) -> TransportError:
         """Return the error of a request that was not sent."""

@@ -20,7 +20,8 @@ Rules of the parser (RFC 9112). Where h11 accepts more, the rule says what; it a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
 
 __all__ = ["HttpError", "ResponseParser", "encode_fields", "encode_request"]
 
@@ -34,7 +35,15 @@ _START = b"HTTP/1."
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [\t\x20-\x7e\x80-\xff]*)?\r\n")
 _FIELDS = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\x00-\x08\x0a-\x1f\x7f]*\r\n)*")
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:;[^\x00-\x08\x0a-\x1f\x7f]*)?")
-_CONTENT_LENGTH = re.compile(r"[0-9]{1,18}")
+_LENGTH = b"\r\ncontent-length:"
+_LENGTH_DIGITS = 18
+_CODING, _CONNECTION, _ENCODING, _WARNING = (
+    b"\r\ntransfer-encoding:",
+    b"\r\nconnection:",
+    b"\r\ncontent-encoding:",
+    b"\r\nwarning:",
+)
+"""How a line of such a field begins, in a block in lower case with an empty line before it."""
 _UNSAFE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -67,38 +76,62 @@ class ResponseParser:
 
     Promises: the result does not depend on how the bytes are split; memory is bounded by the limits above and by what
     one `feed` gets; after an HttpError the parser is not used again.
+
+    All header fields are checked, but `headers` is made when it is read first: most responses are used without it. No
+    attribute refers to the parser itself, or each response would have to wait for the garbage collector.
     """
 
     __slots__ = (
+        "_fields",
+        "_headers",
         "_interim",
         "_left",
+        "_lowered",
         "_method",
         "_parts",
         "_pending",
         "_step",
         "complete",
-        "headers",
         "keep_alive",
         "status",
-        "warnings",
     )
 
     def __init__(self, method: str) -> None:
         self._method = method
         self._pending = b""
         self._parts: list[bytes] = []
-        self._step = self._parse_head
+        self._step: _Step = ResponseParser._parse_head
         self._left = 0
         self._interim = 0
+        self._fields = self._lowered = b""
+        self._headers: dict[str, str] | None = None
         self.status = 0
         """The status; 0 until the header fields are complete."""
-        self.headers: dict[str, str] = {}
-        """The header fields, with names in lower case; the values of one that is repeated are joined."""
-        self.warnings: list[str] = []
-        """The values of all `Warning` fields, in order."""
         self.complete = False
         self.keep_alive = False
         """True if the connection can be used again once the response is complete."""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The header fields, with names in lower case; the values of one that is repeated are joined."""
+        if self._headers is None:
+            self._headers = {}
+            for name, value in _split_fields(self._fields):
+                known = self._headers.get(name)
+                self._headers[name] = value if known is None else f"{known}, {value}"
+        return self._headers
+
+    @property
+    def warnings(self) -> list[str]:
+        """The values of all `Warning` fields, in order."""
+        if _WARNING not in self._lowered:
+            return []
+        return [value for name, value in _split_fields(self._fields) if name == "warning"]
+
+    @property
+    def encoding(self) -> str:
+        """The value of `Content-Encoding`, "" without one."""
+        return self.headers["content-encoding"] if _ENCODING in self._lowered else ""
 
     def feed(self, data: bytes) -> list[bytes]:
         """Parse bytes and return the parts of the body that they contain.
@@ -112,7 +145,7 @@ class ResponseParser:
         self._parts = parts
         position, end = 0, len(data)
         while position < end and not self.complete:
-            following = self._step(data, position)
+            following = self._step(self, data, position)
             if following == _MORE:
                 self._pending = data[position:]
                 return parts
@@ -123,7 +156,7 @@ class ResponseParser:
 
     def feed_eof(self) -> bool:
         """Parse the end of the connection; return True if the response is complete, False if it was cut."""
-        if self._step == self._parse_until_end:
+        if self._step is ResponseParser._parse_until_end:
             self.complete = True
         return self.complete
 
@@ -136,16 +169,18 @@ class ResponseParser:
         if line is None:
             raise HttpError("the status line is not valid")
         status = int(line[2])
-        headers, self.warnings = _parse_fields(data[line.end() : end + 2])
+        fields = data[line.end() : end + 2]
+        _check_fields(fields)
+        lowered = b"\r\n" + fields.lower()
         http10 = line[1] == b"0"
-        length, chunked = _framing(headers, http10=http10)
+        length, chunked = _framing(lowered, http10=http10)
         if status < 200:
             self._skip_interim(status)
             return end + 4
-        self.headers = headers
+        self._fields, self._lowered = fields, lowered
         self.status = status
         self._begin_body(length, chunked=chunked)
-        if http10 or _closes(headers):
+        if http10 or (_CONNECTION in lowered and _closes(self.headers["connection"])):
             self.keep_alive = False
         return end + 4
 
@@ -162,13 +197,13 @@ class ResponseParser:
         if self._method == "HEAD" or tunnel or self.status in (204, 304) or length == 0:
             self.complete = True
         elif chunked:
-            self._step = self._parse_chunk_size
+            self._step = ResponseParser._parse_chunk_size
         elif length is not None:
             self._left = length
-            self._step = self._parse_sized
+            self._step = ResponseParser._parse_sized
         else:
             self.keep_alive = False
-            self._step = self._parse_until_end
+            self._step = ResponseParser._parse_until_end
 
     def _parse_sized(self, data: bytes, position: int) -> int:
         taken = min(self._left, len(data) - position)
@@ -191,7 +226,7 @@ class ResponseParser:
         if size is None:
             raise HttpError("the size of a chunk is not valid")
         self._left = int(size[1], 16)
-        self._step = self._parse_chunk if self._left else self._parse_trailers
+        self._step = ResponseParser._parse_chunk if self._left else ResponseParser._parse_trailers
         return end + 2
 
     def _parse_chunk(self, data: bytes, position: int) -> int:
@@ -199,7 +234,7 @@ class ResponseParser:
         self._parts.append(data[position : position + taken])
         self._left -= taken
         if not self._left:
-            self._step = self._parse_chunk_end
+            self._step = ResponseParser._parse_chunk_end
         return position + taken
 
     def _parse_chunk_end(self, data: bytes, position: int) -> int:
@@ -207,7 +242,7 @@ class ResponseParser:
             raise HttpError("a chunk does not end where its size says")
         if len(data) - position < 2:
             return _MORE
-        self._step = self._parse_chunk_size
+        self._step = ResponseParser._parse_chunk_size
         return position + 2
 
     def _parse_trailers(self, data: bytes, position: int) -> int:
@@ -219,7 +254,7 @@ class ResponseParser:
             if len(data) - position >= _HEAD_BYTES:
                 raise HttpError("the trailers are too long")
             return _MORE
-        _parse_fields(data[position : end + 2])
+        _check_fields(data[position : end + 2])
         self.complete = True
         return end + 4
 
@@ -232,35 +267,43 @@ def _check_incomplete_head(data: bytes, position: int) -> None:
         raise HttpError("its header is too long")
 
 
-def _parse_fields(block: bytes) -> tuple[dict[str, str], list[str]]:
-    """Return the header fields of a block in which each line ends with CR LF, and the values of `Warning`."""
+def _check_fields(block: bytes) -> None:
+    """Check header fields, each of which ends with CR LF."""
     if _FIELDS.fullmatch(block) is None:
         raise HttpError("a header field is not valid")
-    headers: dict[str, str] = {}
-    warnings: list[str] = []
+
+
+def _split_fields(block: bytes) -> Iterator[tuple[str, str]]:
+    """Yield the names in lower case and the values of header fields."""
     for line in block.decode(errors="replace").split("\r\n")[:-1]:
         name, _, value = line.partition(":")
-        name = name.lower()
-        value = value.strip(" \t")
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
-        if name == "warning":
-            warnings.append(value)
-    return headers, warnings
+        yield name.lower(), value.strip(" \t")
 
 
-def _framing(headers: dict[str, str], *, http10: bool) -> tuple[int | None, bool]:
+def _framing(lowered: bytes, *, http10: bool) -> tuple[int | None, bool]:
     """Return the length of the body, None if it is not given, and whether it comes in chunks."""
-    length = headers.get("content-length")
-    coding = headers.get("transfer-encoding")
-    if length is not None and not _CONTENT_LENGTH.fullmatch(length):
+    length = _value(lowered, _LENGTH)
+    if length is not None and not (length.isdigit() and len(length) <= _LENGTH_DIGITS):
         raise HttpError("its length is not valid, or given twice")
+    coding = _value(lowered, _CODING)
     if coding is None:
         return None if length is None else int(length), False
-    if coding.lower() != "chunked" or length is not None or http10:
+    if coding != b"chunked" or length is not None or http10:
         raise HttpError("its transfer coding is not valid, or its length is given twice")
     return None, True
 
 
-def _closes(headers: dict[str, str]) -> bool:
-    options = headers.get("connection")
-    return options is not None and "close" in (option.strip().lower() for option in options.split(","))
+def _value(lowered: bytes, start: bytes) -> bytes | None:
+    """Return the value of a field, None without it; of one that is repeated nothing that is valid."""
+    before = lowered.find(start)
+    if before < 0:
+        return None
+    begin = before + len(start)
+    return b"" if lowered.find(start, begin) >= 0 else lowered[begin : lowered.index(b"\r\n", begin)].strip(b" \t")
+
+
+def _closes(options: str) -> bool:
+    return "close" in (option.strip().lower() for option in options.split(","))
+
+
+_Step: TypeAlias = Callable[[ResponseParser, bytes, int], int]

@@ -111,9 +111,9 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Pass on what was read."""
-        data = bytes(self._buffer[:nbytes])
+        data = self._buffer[:nbytes]
         if self._tls is None:
-            self._pass_on(data)
+            self._pass_on(bytes(data))
         elif self._handshake is None:
             self._decrypt(self._tls, data)
         else:
@@ -136,7 +136,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         else:
             self.reader.receive(data)
 
-    def _decrypt(self, tls: TlsSession, data: bytes) -> None:
+    def _decrypt(self, tls: TlsSession, data: memoryview) -> None:
         try:
             text = tls.decrypt(data)
         except ssl.SSLError as error:
@@ -151,7 +151,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._end(None)
             self.abort()
 
-    def _advance_handshake(self, data: bytes) -> None:
+    def _advance_handshake(self, data: bytes | memoryview) -> None:
         assert self._tls is not None
         assert self._handshake is not None
         try:

@@ -209,7 +209,7 @@ class HttpResponse:
 
     @property
     def _encoding(self) -> str:
-        return self._parser.headers.get("content-encoding", "")
+        return self._parser.encoding
 
     def _body_error(self) -> TransportError:
         if self._expired:

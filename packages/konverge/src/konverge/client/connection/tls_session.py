@@ -30,7 +30,7 @@ class TlsSession:
         self.ended = False
         """True when the peer has announced that it sends nothing more."""
 
-    def advance_handshake(self, data: bytes = b"") -> bool:
+    def advance_handshake(self, data: bytes | memoryview = b"") -> bool:
         """Continue the handshake with bytes of the peer; return True when it is done.
 
         Raises: ssl.SSLError.
@@ -50,7 +50,7 @@ class TlsSession:
         self._tls.write(data)
         return self._outgoing.read()
 
-    def decrypt(self, data: bytes) -> bytes:
+    def decrypt(self, data: bytes | memoryview) -> bytes:
         """Return the plain text of the records that these bytes of the peer complete.
 
         Raises: ssl.SSLError.
