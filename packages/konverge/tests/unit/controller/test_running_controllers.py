@@ -378,7 +378,8 @@ async def test_keys_of_a_timer_wait_for_those_of_changes_and_channels() -> None:
     async with registered(world, controller, observers=(seen,)) as it, task_of(it.run_sources()):
         await asyncio.sleep(11)
         channel.put(ordered)
-        assert [await it.queue.get(), await it.queue.get()] == [ordered, timer]
+        async with asyncio.timeout(1):
+            assert [await it.queue.get(), await it.queue.get()] == [ordered, timer]
         assert it.queue._in_flight[timer].priority is Priority.LOW
         assert it.queue._in_flight[ordered].priority is Priority.NORMAL
     assert [(name, reason) for name, reason, _ in seen.enqueued] == [("timer", "every 10 s"), ("ordered", "orders")]
