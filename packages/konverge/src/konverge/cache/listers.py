@@ -147,6 +147,10 @@ class Lister(Generic[T]):
         """The cached namespaces; ("",) for all."""
         return tuple(self._informers)
 
+    def has_namespace(self, namespace: str) -> bool:
+        """Report whether a namespace is cached; "" is all of them."""
+        return "" in self._informers or (namespace != "" and namespace in self._informers)
+
     def set_namespaces(self, namespaces: Iterable[str]) -> None:
         """Cache exactly these namespaces from now on, ("",) for all.
 

@@ -111,7 +111,8 @@ class Worker(Generic[T]):
                 self.queue.done(key)
             # A reconcile that finds nothing to change never awaits I/O. Without this, a long queue of them (at the
             # start) would block the watches and the heartbeat until it is empty.
-            await asyncio.sleep(0)
+            if self.queue.has_ready:
+                await asyncio.sleep(0)
 
     async def _process(self, key: Key) -> None:
         clock = asyncio.get_running_loop().time

@@ -14,6 +14,8 @@ class Scope(StrEnum):
     NAMESPACED = "Namespaced"
     CLUSTER = "Cluster"
 
+    __hash__ = str.__hash__  # that of Enum is a Python function, and each use of a kind as a key calls it
+
 
 class Kind(NamedTuple):
     """A kind as the API server serves it: group, version, kind, plural and scope.

@@ -227,6 +227,11 @@ class WorkQueue(Generic[K]):
         return self._require_run(key).wait_time
 
     @property
+    def has_ready(self) -> bool:
+        """Whether keys wait for a worker, as far as is known: the next `get` may find that more are due."""
+        return any(map(len, self._ready))
+
+    @property
     def closed(self) -> bool:
         """Whether the queue is closed."""
         return self._closed

@@ -16,11 +16,13 @@ Rules that every change to this file keeps:
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
-from konverge.cache import Cache, Entry
+from konverge.cache import Cache, Entry, Lister
 from konverge.client import Client
 from konverge.client.targets import Target, resolve_key, resolve_object_target
 from konverge.client.writes import Written
@@ -104,11 +106,16 @@ class Applier:
         last_applied: LastApplied | None = None,
         declared: DeclaredKinds | None = None,
     ) -> None:
-        self._client = client.using(field_manager=field_manager)
+        self._reader = client
         self._cache = cache
         self._manager = field_manager
         self._last_applied = LastApplied() if last_applied is None else last_applied
         self._declared = declared or DeclaredKinds()
+
+    @cached_property
+    def _client(self) -> Client:
+        """The client with the field manager; most reconciles apply nothing that differs, and need none."""
+        return self._reader.using(field_manager=self._manager)
 
     async def apply(
         self,
@@ -129,9 +136,9 @@ class Applier:
         the owner cannot own it; AlreadyOwned when another object is its controller; AlreadyExists when it is to be
         recreated and the old one is not gone yet; Conflict when the cache is stale and the owner is gone.
         """
-        target: Target[R] = await resolve_object_target(desired, self._client.discovery)
+        target: Target[R] = await resolve_object_target(desired, self._reader.discovery)
         self._declared.check(target.kind, owned=owner is not None)
-        namespace = self._client.options.namespace
+        namespace = self._reader.options.namespace
         ready = with_namespace_and_owner(desired, target.kind, owner=owner, namespace=namespace)
         prepared = _Desired(ready, target)
         applied = AppliedObjects() if applied is None else applied
@@ -151,7 +158,7 @@ class Applier:
             applied.finish(identity, None, None)
             return live.read(target.type)
         applied.finish(identity, None if live is None else live.json, sent.document)
-        if not self._client.options.dry_run:
+        if not self._reader.options.dry_run:
             self._record_result(prepared, sent.obj, sent.document)
         return sent.obj
 
@@ -195,13 +202,18 @@ class Applier:
 
     async def _live(self, target: Target[Any], key: Key) -> Entry | None:
         """Return the object that readers see [4]."""
-        lister = self._cache.complete_lister(target.kind, key.namespace)
-        if lister is not None and lister.options.manager == self._manager:
+        lister = self._lister(target.kind, key)
+        if lister is not None:
             return lister.entry(key)
         try:
             return _entry_of(await self._client.get(_readable(target), key))
         except NotFound:
             return None
+
+    def _lister(self, kind: Kind, key: Key) -> Lister[Any] | None:
+        """Return the lister that has the complete object and our managedFields, None if the cache has none."""
+        lister = self._cache.complete_lister(kind, key.namespace)
+        return lister if lister is not None and lister.options.manager == self._manager else None
 
     async def _read_live(self, desired: _Desired[Any], owner: AnyObject | None, error: ApiError) -> Entry | None:
         """Read the object and its owner from the server, after it refused a write because of a stale cache [6]."""
@@ -244,23 +256,33 @@ class Applier:
         return await self._send(desired, live, precondition, force=force, recreate=recreate)
 
     def _matches(self, desired: _Desired[Any], live: Entry) -> bool:
-        state = self._last_applied.get(desired.kind, desired.key, uid=live.uid)
-        same = state is not None and state.desired == desired.hash
-        if state is not None and same and state.version == str(live.version):
+        last = self._last_applied.get(desired.kind, desired.key, uid=live.uid)
+        if last is not None and last.desired != desired.hash:
+            last = None
+        version = str(live.version)
+        if last is not None and last.version == version:
             return True
         text = live.json
         content = hash_without_status(text)
-        if state is not None and same and state.content == content:
+        if last is not None and _content_of(last) == content:
+            self._store(desired, replace(last, version=version, content=content, entry=last.entry and live))
             return True
         document = _decode(text)
         owned = fields_of(document, self._manager) or {}
         comparison = compare(owned, document, desired.document)
         values = _values_hash(comparison)
         comparable = bool(owned) or sets_no_fields(desired.document)
-        matches = comparison.matches or (comparable and state is not None and same and state.values == values)
+        matches = comparison.matches or (comparable and last is not None and self._values_of(last, desired) == values)
         if matches:
-            self._store(desired, AppliedState(live.uid, desired.hash, values, str(live.version), content))
+            self._store(desired, AppliedState(live.uid, desired.hash, version, values, content))
         return matches
+
+    def _values_of(self, last: AppliedState, desired: _Desired[Any]) -> bytes:
+        """Return the hash of the values that the last apply of the same desired state resulted in."""
+        return last.values if last.entry is None else self._hash_values(_decode(last.entry.json), desired)
+
+    def _hash_values(self, document: dict[str, Any], desired: _Desired[Any]) -> bytes:
+        return _values_hash(compare(fields_of(document, self._manager) or {}, document, desired.document))
 
     async def _send(
         self, desired: _Desired[R], live: Entry | None, precondition: Precondition, *, force: bool, recreate: Recreate
@@ -306,12 +328,17 @@ class Applier:
         )
 
     def _record_result(self, desired: _Desired[Any], result: AnyObject, document: dict[str, Any]) -> None:
-        owned = fields_of(document, self._manager) or {}
-        if not owned and not sets_no_fields(desired.document):
+        if not fields_of(document, self._manager) and not sets_no_fields(desired.document):
             self._last_applied.forget(desired.kind, desired.key)  # the server does not report what our manager owns
             return
-        values = _values_hash(compare(owned, document, desired.document))
-        self._store(desired, AppliedState(result.uid, desired.hash, values, result.resource_version))
+        lister = self._lister(desired.kind, desired.key)
+        entry = None if lister is None else lister.entry(desired.key)
+        if entry is not None and str(entry.version) == result.resource_version:
+            state = AppliedState(result.uid, desired.hash, result.resource_version, entry=entry)
+        else:
+            values = self._hash_values(document, desired)
+            state = AppliedState(result.uid, desired.hash, result.resource_version, values)
+        self._store(desired, state)
 
     def _store(self, desired: _Desired[Any], state: AppliedState) -> None:
         self._last_applied.set(desired.kind, desired.key, state, is_gone=self._is_gone)
@@ -326,6 +353,10 @@ class Applier:
 def _values_hash(comparison: Comparison) -> bytes:
     """Return a hash of the owned values, b"" if they are the desired ones: then the desired state tells them."""
     return b"" if comparison.matches else hash_json(comparison.values)
+
+
+def _content_of(state: AppliedState) -> bytes:
+    return state.content if state.entry is None or state.content else hash_without_status(state.entry.json)
 
 
 def _other_owners(live: Entry | None, owner: AnyObject | None) -> list[OwnerReference]:

@@ -115,16 +115,16 @@ class Run:
     def _packed(self) -> bytes:
         pending = self._pending
         summary = RunSummary(
-            result=self._result,
-            error=self._error,
-            reconcile_id=self.reconcile_id,
-            attempt=self.attempt,
-            started=self._started,
-            wait=None if pending is None else self._start - pending.since,
-            duration=self._duration,
-            more_reasons=0 if pending is None else pending.more,
-            dropped=self._dropped,
-            warning=shorten(self.warning),
+            self._result,
+            self._error,
+            self.reconcile_id,
+            self.attempt,
+            self._started,
+            None if pending is None else self._start - pending.since,  # wait
+            self._duration,
+            0 if pending is None else pending.more,
+            self._dropped,
+            shorten(self.warning),
         )
         reasons = () if pending is None else pending.reasons
         return pack(self.key, summary, reasons, reads=self._reads, writes=self._writes)
@@ -135,10 +135,11 @@ class Run:
             self._store()
 
     def _store(self) -> None:
-        packed = self._packed()
-        for index, one in enumerate(self._runs):
-            if one is self._stored:
-                self._runs[index] = packed
+        packed, stored, runs = self._packed(), self._stored, self._runs
+        if runs and runs[-1] is stored:  # as nearly always
+            runs[-1] = packed
+        else:
+            runs[:] = [packed if one is stored else one for one in runs]
         self._stored = packed
 
 

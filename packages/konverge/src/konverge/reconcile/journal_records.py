@@ -69,10 +69,8 @@ def pack(
 ) -> bytes:
     """Pack a run of a key."""
     packed_reasons = [_pack_reason(key, one) for one in reasons]
-    packed_reads = [(shorten(kind), _pack_key(key, other), shorten(found)) for kind, other, found in reads]
-    packed_writes = [
-        (shorten(verb), shorten(kind), _pack_key(key, other), shorten(version)) for verb, kind, other, version in writes
-    ]
+    packed_reads = [(_pack_key(key, other), *_shortened(kind, found)) for kind, other, found in reads]
+    packed_writes = [(_pack_key(key, other), *_shortened(verb, kind, version)) for verb, kind, other, version in writes]
     record = (summary, packed_reasons, packed_reads, packed_writes)
     try:
         return _encode(record)
@@ -94,10 +92,10 @@ def unpack(key: Key, record: bytes) -> dict[str, Any]:
         "duration_seconds": round_seconds(summary.duration),
         "enqueued_by": [_reason_to_json(key, *one) for one in reasons],
         "more_reasons": summary.more_reasons,
-        "reads": [{"kind": kind, "key": _unpack_key(key, other), "found": found} for kind, other, found in reads],
+        "reads": [{"kind": kind, "key": _unpack_key(key, other), "found": found} for other, kind, found in reads],
         "writes": [
             {"verb": verb, "kind": kind, "key": _unpack_key(key, other), "version": version}
-            for verb, kind, other, version in writes
+            for other, verb, kind, version in writes
         ],
         "dropped": summary.dropped,
         "warning": summary.warning,
@@ -114,14 +112,18 @@ def shorten(text: str) -> str:
     return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 3] + "..."
 
 
+def _shortened(*texts: str) -> tuple[str, ...]:
+    return texts if len("".join(texts)) <= _MAX_TEXT else tuple(map(shorten, texts))
+
+
 def round_seconds(duration: float | None) -> float | None:
     """Return a duration rounded to microseconds."""
     return None if duration is None else round(duration, 6)
 
 
 def _pack_reason(key: Key, one: Reason) -> tuple[Any, ...]:
-    trigger, what, kind = shorten(one.trigger), shorten(str(one.what)), shorten(one.kind)
-    return (trigger, what, kind, _pack_key(key, one.key), shorten(one.version), one.listed)
+    trigger, what, kind, version = _shortened(one.trigger, str(one.what), one.kind, one.version)
+    return (trigger, what, kind, _pack_key(key, one.key), version, one.listed)
 
 
 def _reason_to_json(

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from konverge.cache import Entry
 from konverge.objects import Key, Kind
 
 __all__ = ["AppliedState", "LastApplied", "hash_bytes", "hash_json", "hash_without_status"]
@@ -51,13 +52,18 @@ def hash_without_status(document: bytes) -> bytes:
 
 
 class AppliedState(msgspec.Struct, frozen=True, gc=False):
-    """One apply: the desired state, the values of the owned fields after it, and a version that still has them."""
+    """One apply: the desired state, the values of the owned fields after it, and a version that still has them.
+
+    With `entry`, the object at that version, `values` and `content` are not known yet: few applied objects change
+    before they are applied again, so they are made when they are needed. The cache has the same entry until then.
+    """
 
     uid: str
     desired: bytes
-    values: bytes
     version: str
-    content: bytes = b""  # hash without status and version at the last comparison: equal content is not compared again
+    values: bytes = b""
+    content: bytes = b""  # hash without status and version: equal content is not compared again
+    entry: Entry | None = None
 
 
 class LastApplied:
@@ -67,7 +73,7 @@ class LastApplied:
     this number nothing checks which objects still exist.
     """
 
-    def __init__(self, *, unchecked: int = 10_000) -> None:
+    def __init__(self, *, unchecked: int = 1_000) -> None:
         self._unchecked = unchecked
         self._states: OrderedDict[tuple[Kind, Key], AppliedState] = OrderedDict()
 

@@ -7,6 +7,7 @@ as gone. So such references are rejected here, before they delete an object.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -62,7 +63,7 @@ def other_controller(references: list[OwnerReference], owner: AnyObject) -> Owne
 
 def has_owner_of_same_name(references: list[OwnerReference], owner: AnyObject) -> bool:
     """Report whether the controller is an earlier or later object with the kind and name of the owner."""
-    return any(
+    return bool(references) and any(
         one.controller and one.uid != owner.uid and (one.kind, one.name) == (owner.kind, owner.name)
         for one in references
     )
@@ -77,13 +78,14 @@ def controller_reference(owner: AnyObject) -> OwnerReference:
         raise ValueError(
             f"{owner.kind} {owner.key} has no uid: an owner must be an object that was read from the server"
         )
+    return _controller_reference(owner.api_version, owner.kind, owner.name, owner.uid)
+
+
+@lru_cache(maxsize=64)  # an owner mostly has several children
+def _controller_reference(api_version: str, kind: str, name: str, uid: str) -> OwnerReference:
+    """Return a reference that several objects share, so none of them is passed on: they are encoded and sent."""
     return OwnerReference(
-        api_version=owner.api_version,
-        kind=owner.kind,
-        name=owner.name,
-        uid=owner.uid,
-        controller=True,
-        block_owner_deletion=True,
+        api_version=api_version, kind=kind, name=name, uid=uid, controller=True, block_owner_deletion=True
     )
 
 

@@ -15,7 +15,7 @@ GADGET = Kind("example.com", "v1", "Gadget", "gadgets")
 
 
 def state(uid: str = "u") -> AppliedState:
-    return AppliedState(uid, b"desired", b"values", "1")
+    return AppliedState(uid, b"desired", "1", b"values")
 
 
 def test_a_recreated_object_has_no_state() -> None:
