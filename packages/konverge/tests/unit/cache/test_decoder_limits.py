@@ -194,6 +194,16 @@ def test_a_response_without_a_namespace_and_a_kind_gets_the_kind() -> None:
     assert json.loads(entry.json)["kind"] == "Widget"
 
 
+def test_written_objects_have_their_own_labels_and_owners() -> None:
+    decoder = Decoder(WIDGET)
+    for number in range(3):
+        owner = {"apiVersion": "v1", "kind": "Shop", "name": "s", "uid": f"owner-{number}"}
+        raw = widget("a", 1, labels={"n": str(number)}, ownerReferences=[owner])
+        entry = decoder.decode(raw, document=decode_unstructured(raw))
+        assert (entry.label_map(), entry.owners) == ({"n": str(number)}, (f"owner-{number}",))
+        assert [one.uid for one in entry.owner_references()] == [f"owner-{number}"]
+
+
 @pytest.mark.parametrize("text", [b'"managedFields":[ ]', b'"note":"\\"managedFields\\":"'])
 def test_a_response_with_unusual_text_is_decoded_from_its_bytes(text: bytes) -> None:
     raw = b'{"kind":"Widget","metadata":{"name":"a","resourceVersion":"12","uid":"u",%b}}' % text

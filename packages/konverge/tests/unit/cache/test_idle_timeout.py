@@ -76,3 +76,36 @@ async def test_an_earlier_deadline_replaces_the_last_one() -> None:
                 idle.reset(now() + 30)
                 await asyncio.sleep(1e6)
     assert now() == 30
+
+
+async def test_a_later_deadline_sets_no_other_timer_and_an_earlier_one_does() -> None:
+    with IdleTimeout(asyncio.timeout(None)) as idle:
+        idle.reset(now() + 45)
+        first = idle._timer
+        assert first is not None
+        idle.reset(now() + 45)
+        idle.reset(now() + 90)
+        assert idle._timer is first
+        idle.reset(now() + 30)
+        second = idle._timer
+        assert second is not None
+        assert (first.cancelled(), second.cancelled(), second.when()) == (True, False, 30)
+    assert second.cancelled()
+
+
+def due(idle: IdleTimeout) -> float | None:
+    return None if idle._timer is None else idle._timer.when()
+
+
+async def test_a_timer_that_fires_too_early_is_set_to_the_deadline() -> None:
+    async with asyncio.timeout(None) as timeout:
+        with IdleTimeout(timeout) as idle:
+            idle.reset(now() + 45)
+            idle.reset(now() + 50)
+            assert due(idle) == 45
+            await asyncio.sleep(46)
+            assert due(idle) == 50
+            idle.pause()
+            await asyncio.sleep(10)
+            assert due(idle) is None
+    assert not timeout.expired()

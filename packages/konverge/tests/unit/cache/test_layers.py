@@ -305,6 +305,14 @@ def test_an_object_without_a_uid_is_like_no_object() -> None:
     assert not layers.must_report_deletion(nameless)
 
 
+@pytest.mark.parametrize(("spec", "reported"), [({"node": "n"}, 1), ({"node": "m"}, 0), ({"node": {"x": 1}}, 0)])
+async def test_a_late_response_reports_a_deletion_only_in_the_selection(spec: Any, reported: int) -> None:
+    store, events = await listed(fields="spec.node=n"), list[Event]()
+    store.subscribe(events.append, at_once=True)
+    store.record_write(widget("a", 7, spec=spec), created=True)
+    assert len(events) == reported
+
+
 # Indexes
 
 

@@ -73,6 +73,13 @@ async def test_objects_are_read_by_name_or_by_key() -> None:
     assert lister.get(at("a"), namespace="bank") is not None, "a key has its namespace"
 
 
+async def test_an_object_without_a_namespace_is_read_by_its_name() -> None:
+    cache, lister = await listed(b'{"metadata":{"name":"a","namespace":"","uid":"u","resourceVersion":"5"}}')
+    assert lister.get("a") is not None
+    assert await cache.get(WIDGET, "a") is not None
+    assert cache.entry(WIDGET, Key("", "a")) is not None
+
+
 async def test_reads_are_limited_to_a_namespace_labels_and_owners() -> None:
     owner = {"apiVersion": "v1", "kind": "Shop", "name": "s", "uid": "owner"}
     _, lister = await listed(
