@@ -212,6 +212,10 @@ async def test_only_objects_that_an_informer_must_have_make_it_stale(
     assert (stale_for(informer) is not None) is stale
 
 
+async def test_an_informer_at_version_zero_is_not_stale_without_a_read() -> None:
+    assert stale_for(await synced_at("0")) is None
+
+
 async def test_an_informer_without_a_numbered_version_is_not_stale() -> None:
     informer = Informer(WIDGET, "", CacheOptions(), source_factory=Refusing())
     informer.record_live_version(at("a"), "11")

@@ -335,6 +335,13 @@ async def test_indexes_show_what_is_delivered_when_own_writes_are_forgotten(rest
     assert store.stats().pending == 0
 
 
+async def test_indexes_keep_another_object_of_the_name_when_an_own_delete_is_recorded() -> None:
+    store = await listed(widget("a", 5, spec={"size": 1}), indexes=(("size", by_path(".spec.size")),))
+    store.record_write(widget("a", 20, uid="second", spec={"size": 2}), created=True)
+    store.record_delete(at("a"), deleted("uid-a"), version="5")
+    assert (store.find("size", 1), names(store.find("size", 2))) == ([], ["a"])
+
+
 async def test_indexes_follow_bookmarks_that_end_own_writes() -> None:
     store = await listed(widget("a", 5, spec={"size": 1}), indexes=(("size", by_path(".spec.size")),))
     store.record_write(widget("a", 12, spec={"size": 2}))
@@ -404,6 +411,12 @@ async def test_the_version_of_an_own_delete_is_the_newest_that_is_known() -> Non
     assert store.stats().pending == 2
     store.progress("15")
     assert store.stats().pending == 0
+
+
+async def test_the_response_of_a_delete_without_a_uid_of_an_unknown_object_changes_nothing() -> None:
+    store = await listed(widget("a", 5))
+    store.record_delete(at("unknown"), b'{"kind":"Status"}', version="12")
+    assert (store.stats().pending, names(store.list())) == (0, ["a"])
 
 
 async def test_the_response_of_a_delete_that_waits_has_its_writer_and_is_seen() -> None:

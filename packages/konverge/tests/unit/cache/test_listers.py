@@ -392,6 +392,26 @@ async def test_a_selection_or_a_reduction_is_no_complete_cache(options: dict[str
         cache.lister(WIDGET)
 
 
+async def test_a_complete_lister_is_one_of_the_kind_and_is_gone_with_its_declaration() -> None:
+    cache = Cache(Silent())
+    maps, widgets = cache.declare(CONFIG_MAP), cache.declare(WIDGET)
+    assert cache.complete_lister(CONFIG_MAP) is cache.lister(CONFIG_MAP) is maps
+    assert cache.complete_lister(WIDGET) is cache.lister(WIDGET) is widgets
+    cache.remove_lister(widgets)
+    assert cache.complete_lister(WIDGET) is None
+    assert cache.complete_lister(CONFIG_MAP) is maps
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "found"), [(("",), [True, True]), (("shop",), [True, False]), ((), [False] * 2)]
+)
+async def test_a_lister_has_a_namespace_that_it_caches(namespaces: tuple[str, ...], found: list[bool]) -> None:
+    lister: Lister[Any] = Cache(Silent()).declare(WIDGET)
+    lister.set_namespaces(namespaces)
+    assert [lister.has_namespace(one) for one in ("shop", "bank")] == found
+    assert lister.has_namespace("") is ("" in namespaces)
+
+
 async def test_a_complete_lister_has_all_namespaces_or_the_requested_one() -> None:
     cache = Cache(Silent())
     shop = cache.declare(WIDGET, CacheOptions(namespaces=("shop",)))
