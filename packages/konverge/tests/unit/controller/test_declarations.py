@@ -252,3 +252,15 @@ async def test_a_held_request_is_enqueued_with_all_it_says() -> None:
     assert events.found == [EnqueueEvent("gadget", key, reasons[1], 3.0)], "the write was that of the other kind"
     assert await queue.get() == key
     assert queue._in_flight[key].priority is Priority.HIGH
+
+
+async def test_a_timer_or_a_channel_is_no_new_input_of_a_failing_key() -> None:
+    queue = WorkQueue[Key](backoff=Backoff(base_delay=60, jitter=0))
+    enqueue_filter = EnqueueFilter("gadget", queue, Observers())
+    key = Key("default", "a")
+    queue.add(key)
+    await queue.get()
+    queue.retry(key)
+    queue.done(key)
+    enqueue_filter.add_key(key, EnqueueReason("orders", "", key, "", "channel"))
+    assert queue.failures(key) == 1

@@ -19,7 +19,7 @@ from konverge.controller.generations import GenerationObserver
 from konverge.errors import NotSynced
 from konverge.k8s.core.v1 import ConfigMap, Secret
 from konverge.objects import kind_of
-from konverge.queue import Priority, RateLimit
+from konverge.queue import Backoff, Priority, RateLimit
 from konverge.reconcile import (
     ActiveReconcile,
     EnqueueEvent,
@@ -31,7 +31,7 @@ from konverge.reconcile import (
 from konverge.reconcile.last_applied import LastApplied
 from konverge.telemetry import GenerationClock
 from konverge.testing.faults import Fault, RecordedRequest, status_response
-from konverge.triggers import Channel, to_keys
+from konverge.triggers import Channel, Predicate, to_keys
 
 GADGETS = kind_of(Gadget)
 MONITOR = Kind("monitors.example.com", "v1", "Monitor", "monitors")
@@ -416,6 +416,37 @@ async def test_a_deleted_object_is_forgotten_and_a_deleted_child_is_not() -> Non
         await world.client.delete(made)
         await asyncio.sleep(1)
     assert seen.forgotten == [A]
+
+
+async def test_the_failures_of_a_deleted_object_are_forgotten_at_once() -> None:
+    world = await world_with_gadgets()
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        raise RuntimeError("bad")
+
+    made = await world.client.create(gadget("a"))
+    predicate = Predicate(lambda event: event.new is not None)  # the deletion itself enqueues nothing
+    controller = controller_for(Gadget).predicate(predicate).backoff(Backoff(base_delay=60, jitter=0)).build(reconcile)
+    async with registered(world, controller) as it, task_of(it.run_sources(), it.run_workers()):
+        await asyncio.sleep(1)
+        assert it.queue.failures(A) == 1
+        await world.client.delete(made)
+        await asyncio.sleep(1)
+        assert it.queue.failures(A) == 0
+
+
+async def test_the_stats_name_the_key_that_started_first() -> None:
+    world = await world_with_gadgets()
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        await asyncio.sleep(30)
+
+    controller = controller_for(Gadget).build(reconcile)
+    async with registered(world, controller) as it, task_of(it.run_sources(), it.run_workers()):
+        for name in ("b", "a", "c"):
+            await world.client.create(gadget(name))
+            await asyncio.sleep(5)
+        assert (it.stats().longest_running_key, round(it.stats().longest_running)) == ("default/b", 15)
 
 
 async def test_the_stats_name_the_active_keys() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from gadgets import Gadget, gadget, operating, world_with_gadgets
 from konverge import Context, Key, Reconciler, Result, TerminalError, controller_for
-from konverge.cache import Cache
+from konverge.cache import Cache, Event, EventType
 from konverge.controller.decode_failures import report_decode_failure
 from konverge.controller.worker import _checked
 from konverge.errors import (
@@ -29,6 +29,7 @@ from konverge.objects import Kind, encode, kind_of
 from konverge.queue import Backoff
 from konverge.reconcile import ActiveReconcile, ReconcileDependencies, ReconcileEnd, ReconcileObserver, Reference
 from konverge.reconcile.last_applied import LastApplied
+from konverge.triggers import Predicate
 
 STEADY = Backoff(jitter=0.0)
 A = Key("default", "a")
@@ -195,6 +196,44 @@ async def test_the_attempts_start_again_after_a_terminal_error() -> None:
         await world.client.patch(Gadget, "a", {"metadata": {"labels": {"by": "hand"}}})
         await asyncio.sleep(5)
     assert [one.attempt for one in seen.begun] == [1, 2, 1]
+
+
+async def test_a_key_with_a_conflict_goes_before_the_others() -> None:
+    world, order = await world_with_gadgets(), list[str]()
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        order.append(obj.name)
+        await asyncio.sleep(1)
+        if order == ["a"]:
+            raise Conflict("changed")
+
+    for name in ("a", "b", "c"):
+        await world.client.create(gadget(name))
+    async with operating(world, controller_for(Gadget).max_concurrent_reconciles(1).build(reconcile)):
+        await asyncio.sleep(10)
+    assert order == ["a", "a", "b", "c"]
+
+
+def is_no_deletion(event: Event) -> bool:
+    return event.type is not EventType.DELETED
+
+
+async def test_the_first_requeue_of_the_next_object_of_a_name_is_immediate() -> None:
+    world, times = await world_with_gadgets(), list[float]()
+
+    async def reconcile(obj: Gadget, ctx: Context) -> Result:
+        times.append(round(now(), 3))
+        return Result.requeue()
+
+    controller = controller_for(Gadget).backoff(STEADY).predicate(Predicate(is_no_deletion)).build(reconcile)
+    async with operating(world, controller):
+        await asyncio.sleep(10)
+        made = await world.client.create(gadget("a"))
+        await asyncio.sleep(0.5)
+        await world.client.delete(made)
+        await world.client.create(gadget("a"))
+        await asyncio.sleep(0.4)
+    assert times == [10, 10, 10.5, 10.5]
 
 
 @pytest.mark.parametrize(
