@@ -207,9 +207,10 @@ async def test_a_key_with_a_conflict_goes_before_the_others() -> None:
         if order == ["a"]:
             raise Conflict("changed")
 
-    for name in ("a", "b", "c"):
-        await world.client.create(gadget(name))
     async with operating(world, controller_for(Gadget).max_concurrent_reconciles(1).build(reconcile)):
+        await asyncio.sleep(1)
+        for name in ("a", "b", "c"):
+            await world.client.create(gadget(name))
         await asyncio.sleep(10)
     assert order == ["a", "a", "b", "c"]
 
