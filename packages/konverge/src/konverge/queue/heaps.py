@@ -84,3 +84,10 @@ class KeyHeap(Generic[K]):
                 return item
             heapq.heappop(heap)
         return None
+
+    def has_soon_after_head(self, seconds: float) -> bool:
+        """Report whether a key is due after the head, within some seconds; one that is due soon may be missed."""
+        limit = self._heap[0][0] + seconds
+        return any(
+            self._heap[0][0] < time <= limit and sequence == item.sequence for time, sequence, item in self._heap[1:3]
+        )

@@ -44,6 +44,15 @@ async def body_of(transport: HttpTransport, request: Request = GET) -> bytes:
         return await response.read()
 
 
+async def test_the_length_and_the_own_fields_of_each_request_are_sent() -> None:
+    async with wired(fine) as (transport, server):
+        for body, fields in ((b"{}", {"a": "1"}), (b"[1]", {"a": "1"}), (b"", {"a": "2", "content-length": "7"})):
+            await body_of(transport, Request("PUT", "/x", headers=fields, body=body, timeout=10))
+        await body_of(transport)
+    sent = [(one.header("a"), one.header("content-length")) for one in server.requests]
+    assert sent == [("1", "2"), ("1", "3"), ("2", "0"), (None, None)]
+
+
 def refusing_after(calls: int) -> Callable[[], None]:
     """Return a guard that refuses after this number of calls."""
     left = [calls]

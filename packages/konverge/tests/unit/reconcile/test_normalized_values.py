@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from gadgets import Gadget, gadget, operating, world_with_gadgets
 from konverge import Client, Context, Manager, ObjectMeta, controller_for
 from konverge.client import ClientOptions
@@ -35,6 +37,37 @@ async def test_a_value_that_the_server_stores_in_another_form_is_applied_once() 
     assert len(stored) >= 3
     assert set(stored) == {"1"}
     assert [one for one in world.writes if "/pods" in one] == ["PATCH /api/v1/namespaces/default/pods/lamp"]
+
+
+@pytest.mark.parametrize("changes", ["s", "ss", "sa", "sas", "as", "aas"])
+async def test_it_is_not_applied_again_after_changes_of_its_status_and_of_other_fields(changes: str) -> None:
+    world, runs = await world_with_gadgets(), [0]
+
+    async def run(obj: Gadget, ctx: Context) -> None:
+        limits = ResourceRequirements(limits={"cpu": "1000m"})
+        spec = PodSpec(containers=[Container(name="app", image="app", resources=limits)])
+        await ctx.apply(Pod(metadata=ObjectMeta(name=obj.name), spec=spec))
+        runs[0] += 1
+
+    async with operating(world, controller_for(Gadget).owns(Pod).build(run)):
+        await world.client.create(gadget("lamp"))
+        await settle()
+        for number, change in enumerate(changes):
+            before = runs[0]
+            if change == "s":
+                await world.client.patch(Pod, "lamp", {"status": {"message": str(number)}}, subresource="status")
+            else:
+                await world.client.patch(Pod, "lamp", {"metadata": {"annotations": {"number": str(number)}}})
+            await settle()
+            assert runs[0] > before
+        assert len([one for one in world.writes if "/pods" in one]) == 1
+        image = {"spec": {"containers": [{"name": "app", "image": "other"}]}}
+        await world.client.patch(Pod, "lamp", image, patch_type="strategic")
+        await settle()
+    assert len([one for one in world.writes if "/pods" in one]) == 2
+    pod = await world.client.get(Pod, "lamp")
+    assert pod.spec is not None
+    assert pod.spec.containers[0].image == "app"
 
 
 class Deletes:

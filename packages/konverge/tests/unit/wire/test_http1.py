@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,6 +55,19 @@ def test_header_fields_have_lower_case_names_and_repeated_ones_are_joined() -> N
         "content-length": "0",
     }
     assert parser.warnings == ["299 - a", "299 - b"]
+
+
+def test_the_encoding_and_the_warnings_are_found_whatever_the_case_of_their_names() -> None:
+    parser, _ = parse(OK + b"Not-Warning: 1\r\ncontent-ENCODING:\tgzip \r\nContent-Length: 0\r\n\r\n")
+    assert (parser.encoding, parser.warnings) == ("gzip", [])
+    parser, _ = parse(OK + b"X: content-encoding: gzip\r\nContent-Length: 0\r\n\r\n")
+    assert parser.encoding == ""
+
+
+def test_a_parser_is_freed_without_the_garbage_collector() -> None:
+    parser, _ = parse(CHUNKED + b"1\r\nx\r\n0\r\n\r\n")
+    assert parser.headers
+    assert not any(one is parser for one in gc.get_referents(*gc.get_referents(parser)))
 
 
 def test_a_response_without_a_length_ends_with_the_connection() -> None:
