@@ -7,8 +7,9 @@ request's fieldValidation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from konverge.objects.kinds import split_api_version
 from konverge.wire.messages import Request

@@ -110,7 +110,7 @@ class ApiServer:
                 response = self._page(request) if page is None else await page(request)
             else:
                 if media_type(request.headers.get("content-type", "")) in (YAML, APPLY):
-                    request = replace(request, body=await parse_large_yaml(request.body))
+                    request = msgspec.structs.replace(request, body=await parse_large_yaml(request.body))
                 call = self._call(request, target, user)
                 response = await self._handler(call)(self.cluster, call)
         except StatusError as error:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import dataclasses
 import logging
 import math
 import time
@@ -17,6 +16,7 @@ from random import Random, getrandbits
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from konverge.client.retry import RetryMode, RetryPolicy
 from konverge.errors import KonvergeError, TransportError, WriteRefused
@@ -145,7 +145,7 @@ class Caller:
                 status = 101
                 return opened
             status = opened.status
-            await self._read_response(dataclasses.replace(request, stream=False), opened, info)
+            await self._read_response(replace(request, stream=False), opened, info)
             raise TransportError(f"{info}: the server did not upgrade the connection")
         except BaseException as error:
             failure = error
@@ -168,7 +168,7 @@ class Caller:
             await asyncio.sleep(delay)
             attempt += 1
             if end is not math.inf:
-                request = dataclasses.replace(request, timeout=end - loop.time())
+                request = replace(request, timeout=end - loop.time())
 
     async def _attempt(self, request: Request, info: RequestInfo, attempt: int) -> tuple[Response, bytes]:
         request = self._check_guard(request, info)
@@ -208,7 +208,7 @@ class Caller:
             return request
         left = _check_guard(self._guard, info)
         timeout = left if request.timeout is None else min(left, request.timeout)
-        return dataclasses.replace(request, timeout=timeout, before_write=partial(_check_guard, self._guard, info))
+        return replace(request, timeout=timeout, before_write=partial(_check_guard, self._guard, info))
 
     def _notify(
         self,

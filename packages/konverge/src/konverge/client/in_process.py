@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
+from msgspec.structs import replace
+
 from konverge.errors import TransportError
 from konverge.wire.messages import Request, Response, WebSocket
 
@@ -58,7 +60,7 @@ class InProcessTransport:
     async def open_websocket(self, request: Request, protocols: tuple[str, ...]) -> WebSocket | Response:
         """Upgrade a request to one of the subprotocols; return the response if the server refuses."""
         upgrade = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-protocol": ", ".join(protocols)}
-        response = await self.send(dataclasses.replace(request, stream=True, headers={**request.headers, **upgrade}))
+        response = await self.send(replace(request, stream=True, headers={**request.headers, **upgrade}))
         serve: ServeWebSocket | None = getattr(response, "websocket", None)
         if serve is None:
             return response

@@ -8,11 +8,13 @@ without one covers all namespaces.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import math
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
-from dataclasses import replace
 from typing import Any, Literal, TypeAlias, TypeVar, overload
+
+from msgspec.structs import replace
 
 from konverge.client.base_client import BaseClient
 from konverge.client.caller import RequestInfo
@@ -137,7 +139,7 @@ class Reader(BaseClient):
             yield page
             if not page.continue_:
                 return
-            options = replace(options, continue_=page.continue_)
+            options = dataclasses.replace(options, continue_=page.continue_)
 
     @overload
     def watch(

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
+from msgspec import Struct
+
 __all__ = [
     "BufferedResponse",
     "Request",
@@ -26,8 +28,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """A request: `path` is unescaped (`/api/v1/namespaces/shop/pods`), `query` is ordered and may repeat names.
 
     `timeout` is how long the client waits for the headers and, unless `stream` is set, for the whole body. A transport
@@ -37,12 +38,16 @@ class Request:
     method: str
     path: str
     query: tuple[tuple[str, str], ...] = ()
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     extra_headers: tuple[tuple[str, str], ...] = ()  # names may repeat: Impersonate-Group does
-    body: bytes = field(default=b"", repr=False)  # bodies may contain Secrets
+    body: bytes = b""
     timeout: float | None = None
     stream: bool = False
-    before_write: Callable[[], object] | None = field(default=None, repr=False, compare=False)
+    before_write: Callable[[], object] | None = None
+
+    def __repr__(self) -> str:
+        # Bodies and header fields may contain Secrets.
+        return f"Request({self.method!r}, {self.path!r}, query={self.query!r}, timeout={self.timeout!r})"
 
 
 class Response(Protocol):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -86,8 +87,7 @@ class WatchOptions:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOptions:
+class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a create, update, patch or apply. `force` is for apply: it takes over fields of other managers."""
 
     dry_run: bool = False
@@ -97,12 +97,7 @@ class WriteOptions:
 
     def query(self) -> Query:
         """Return the options as a query."""
-        return _query(
-            ("dryRun", "All" if self.dry_run else ""),
-            ("fieldManager", self.field_manager),
-            ("fieldValidation", self.field_validation),
-            ("force", _flag(self.force)),
-        )
+        return _write_query(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +133,16 @@ class DeleteOptions:
 
 def _flag(value: bool) -> str:
     return "true" if value else ""
+
+
+@lru_cache(maxsize=64)  # the writes of an operator have one of a few
+def _write_query(options: WriteOptions) -> Query:
+    return _query(
+        ("dryRun", "All" if options.dry_run else ""),
+        ("fieldManager", options.field_manager),
+        ("fieldValidation", options.field_validation),
+        ("force", _flag(options.force)),
+    )
 
 
 def _query(*options: tuple[str, str]) -> Query:
