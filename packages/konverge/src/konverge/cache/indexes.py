@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -33,6 +33,16 @@ IndexFunc: TypeAlias = Callable[[Entry], Iterable[Hashable]]
 _OWNERS = "owners"
 _LABELS = "labels"
 _SERVED = (Operator.EQUALS, Operator.DOUBLE_EQUALS, Operator.IN)
+
+
+class _Bool(NamedTuple):
+    """A boolean as a key of a dict, where `True` is the same key as 1 [2]."""
+
+    value: bool
+
+
+def _distinct(value: Hashable) -> Hashable:
+    return _Bool(value) if isinstance(value, bool) else value
 
 
 class Index:
@@ -62,25 +72,25 @@ class Index:
 
     def find(self, value: Hashable) -> tuple[Key, ...]:
         """Return the keys that have a value."""
-        found = self._keys.get(value)
+        found = self._keys.get(_distinct(value))
         if found is None:
             return ()
         return (found,) if isinstance(found, Key) else tuple(found)
 
     def count(self, value: Hashable) -> int:
         """Return how many keys have a value."""
-        found = self._keys.get(value)
+        found = self._keys.get(_distinct(value))
         return 0 if found is None else 1 if isinstance(found, Key) else len(found)
 
     def values(self) -> tuple[Hashable, ...]:
         """Return every value that at least one object has."""
-        return tuple(self._keys)
+        return tuple(value.value if isinstance(value, _Bool) else value for value in self._keys)
 
     def _compute(self, entry: Entry | None) -> set[Hashable]:
         if entry is None:
             return set()
         try:
-            return set(self.index_func(entry))
+            return set(map(_distinct, self.index_func(entry)))
         except Exception:
             if not self._failure_logged:
                 self._failure_logged = True

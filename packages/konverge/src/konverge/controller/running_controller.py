@@ -104,7 +104,7 @@ class RunningController(Generic[T]):
         )
 
     async def run_sources(self) -> None:
-        """Enqueue all existing objects, and from then on every change; runs until cancelled."""
+        """Enqueue all existing objects, and from then on every change; run timers and channels until cancelled."""
         reader = CacheReader(self._listers.values())
         handlers = {
             one.name: TriggerHandler(one, controller=self.controller.name, reader=reader)

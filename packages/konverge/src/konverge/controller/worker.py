@@ -208,7 +208,7 @@ class Worker(Generic[T]):
         return Outcome.REQUEUE_AFTER
 
     def _requeue(self, key: Key) -> None:
-        """Enqueue a key again: at once, and if it was requeued by the last reconcile too, with backoff [5]."""
+        """Enqueue a key again: at once, and if it was requeued by the last reconcile too, with backoff [6]."""
         if key in self._requeued:
             self.queue.retry(key)
             return

@@ -101,6 +101,19 @@ def test_an_index_has_each_value_of_each_object() -> None:
     assert index.find("z") == ()
 
 
+def test_true_and_one_are_different_values() -> None:
+    index = Index("node", NODE)
+    for name, value in (("a", True), ("b", 1), ("c", 1.0), ("d", False), ("e", 0)):
+        index.update(None, node(name, value))
+    assert set(index.find(True)) == {at("a")}
+    assert set(index.find(1)) == {at("b"), at("c")}
+    assert set(index.find(False)) == {at("d")}
+    assert (index.count(True), index.count(1), index.count(0)) == (1, 2, 1)
+    assert sorted(map(repr, index.values())) == ["0", "1", "False", "True"]
+    index.update(node("a", True), None)
+    assert index.find(True) == ()
+
+
 def test_a_change_of_an_object_moves_it_to_its_new_values() -> None:
     index = Index("node", NODE)
     first, second = node("a", ["x", "y"]), node("a", ["y", "z"])
