@@ -101,7 +101,7 @@ class Cache:
         self._informers: dict[tuple[Kind, str, CacheOptions], Informer] = {}
         self._tasks: dict[Informer, asyncio.Task[None]] = {}
         self._listers: list[Lister[Any]] = []
-        self._complete: dict[Kind, Objects[Lister[Any]]] = {}  # the listers of a kind that have whole objects
+        self._complete: dict[Kind, Objects[Lister[Any]]] = {}  # by kind, those that have whole objects
         self._group: asyncio.TaskGroup | None = None
         self._uncached: set[Kind] = set()
 
@@ -133,14 +133,16 @@ class Cache:
         defaults = self._by_kind.get(known, CacheOptions()).over(self._options)
         lister: Lister[Any] = Lister(known, _type_of(kind), (options or CacheOptions()).over(defaults), pool=self)
         self._listers.append(lister)
-        self._complete.pop(known, None)
+        if _is_complete(lister.options):
+            self._complete.setdefault(known, []).append(lister)
         return lister
 
     def remove_lister(self, lister: Lister[Any]) -> None:
         """Undo a declaration; informers that no other lister uses are stopped."""
         if lister in self._listers:
             self._listers.remove(lister)
-            self._complete.pop(lister.kind, None)
+            if _is_complete(lister.options):
+                self._complete[lister.kind].remove(lister)
             lister.close()
 
     @overload
@@ -153,7 +155,7 @@ class Cache:
         Raises: ValueError when the kind was not declared, or only with selectors, a transform or metadata only.
         """
         known = kind_of(kind)
-        found = self._complete_listers(known)
+        found = self._complete.get(known)
         if not found:
             raise ValueError(f"{known.kind} is not cached; declare it with .owns() or .watches()")
         broadest = max(found, key=lambda lister: ("" in lister.namespaces, len(lister.namespaces)))
@@ -197,7 +199,7 @@ class Cache:
 
     def complete_lister(self, kind: Kind, namespace: str = "") -> Lister[Any] | None:
         """Return a lister that has every object of a kind and namespace, unchanged; None when there is none."""
-        for lister in self._complete_listers(kind):
+        for lister in self._complete.get(kind, ()):
             if lister.has_namespace(namespace):
                 return lister
         return None
@@ -286,13 +288,6 @@ class Cache:
             if task is not None:
                 task.cancel()
             self.changes.notify()
-
-    def _complete_listers(self, kind: Kind) -> Objects[Lister[Any]]:
-        found = self._complete.get(kind)
-        if found is None:
-            found = [lister for lister in self._listers if lister.kind == kind and _is_complete(lister.options)]
-            self._complete[kind] = found
-        return found
 
     def _start(self, informer: Informer) -> None:
         if self._group is not None:

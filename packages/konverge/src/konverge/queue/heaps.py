@@ -51,10 +51,8 @@ class KeyHeap(Generic[K]):
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, QueueItem[K]]] = []
-        self._length = 0
-
-    def __len__(self) -> int:
-        return self._length
+        self.length = 0
+        """The number of keys."""
 
     def push(self, item: QueueItem[K], time: float) -> None:
         """Add a key, and remove it from the heap that it is in."""
@@ -63,15 +61,15 @@ class KeyHeap(Generic[K]):
         item.time = time
         item.sequence = next(_sequence)
         item.heap = self
-        self._length += 1
+        self.length += 1
         heapq.heappush(self._heap, (time, item.sequence, item))
 
     def remove(self, item: QueueItem[K]) -> None:
         """Remove a key, wherever it is in this heap."""
         item.sequence = 0
         item.heap = None
-        self._length -= 1
-        if len(self._heap) > 2 * self._length + _MIN_STALE:
+        self.length -= 1
+        if len(self._heap) > 2 * self.length + _MIN_STALE:
             self._heap = [entry for entry in self._heap if entry[1] == entry[2].sequence]
             heapq.heapify(self._heap)
 

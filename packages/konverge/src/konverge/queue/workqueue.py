@@ -234,7 +234,7 @@ class WorkQueue(Generic[K]):
     @property
     def has_ready(self) -> bool:
         """Whether keys wait for a worker, as far as is known: the next `get` may find that more are due."""
-        return any(map(len, self._ready))
+        return len(self._items) > self._delayed.length
 
     @property
     def closed(self) -> bool:
@@ -249,8 +249,8 @@ class WorkQueue(Generic[K]):
         first = next(iter(self._in_flight.values()), None)
         return QueueStats(
             name=self.name,
-            ready=sum(map(len, self._ready)),
-            delayed=len(self._delayed),
+            ready=len(self._items) - self._delayed.length,
+            delayed=self._delayed.length,
             in_flight=len(self._in_flight),
             adds=self._adds,
             gets=self._gets,
@@ -300,7 +300,8 @@ class WorkQueue(Generic[K]):
 
     def _advance(self, now: float) -> None:
         """Move the delayed keys that are due to the ready heaps."""
-        while (head := self._delayed.head()) is not None and head.time <= now:
+        delayed = self._delayed
+        while delayed.length and (head := delayed.head()) is not None and head.time <= now:
             self._ready[head.priority].push(head, head.time)
 
     def _next(self, now: float) -> QueueItem[K] | None:
@@ -311,7 +312,7 @@ class WorkQueue(Generic[K]):
         # The head of each heap is the oldest key of its priority, so the first of all is one of the heads.
         first: QueueItem[K] | None = None
         for heap in self._ready:
-            head = heap.head()
+            head = heap.head() if heap.length else None
             if head is not None and (first is None or self._rank(head, now) < self._rank(first, now)):
                 first = head
         return first
@@ -370,7 +371,7 @@ class WorkQueue(Generic[K]):
 
     def _set_timer(self, now: float) -> None:
         """Set the timer to when the next key is ready, or when the rate allows the next one."""
-        if self._bucket is not None and any(self._ready):
+        if self._bucket is not None and self.has_ready:
             time = self._bucket.next_time()
         elif (head := self._delayed.head()) is not None:
             time = head.time

@@ -22,7 +22,7 @@ def test_a_heap_whose_keys_are_moved_again_and_again_does_not_grow() -> None:
         tracemalloc.stop()
     assert size < 50_000
     assert heap.head() is items[0]
-    assert len(heap) == 10
+    assert heap.length == 10
 
 
 def test_keys_leave_in_order_after_a_cleanup() -> None:
