@@ -160,8 +160,8 @@ bench-scale: $(BENCH_STAMP) ## the cache with 10,000, 100,000 and a million pods
 bench-objects: $(BENCH_STAMP) ## objects against json, orjson, lightkube, kubernetes_asyncio, pydantic
 	$(BENCH) bench/bench_objects.py
 
-bench-transport: $(STAMP) ## the HTTP engine of the client against aiohttp
-	$(BIN)/python bench/bench_transport.py
+bench-transport: $(BENCH_STAMP) ## the HTTP engine of the client against aiohttp
+	$(BENCH) bench/bench_transport.py
 
 bench-client: $(BENCH_STAMP) ## the client against kubernetes_asyncio, lightkube, kr8s, cloudcoil, on a real API server
 	$(BENCH) bench/bench_client.py

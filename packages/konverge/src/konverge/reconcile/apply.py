@@ -265,7 +265,8 @@ class Applier:
         text = live.json
         content = hash_without_status(text)
         if last is not None and _content_of(last) == content:
-            self._store(desired, replace(last, version=version, content=content, entry=last.entry and live))
+            entry = None if last.entry is None else live  # the same values, so the older one is not kept
+            self._store(desired, replace(last, version=version, content=content, entry=entry))
             return True
         document = _decode(text)
         owned = fields_of(document, self._manager) or {}

@@ -54,8 +54,8 @@ def hash_without_status(document: bytes) -> bytes:
 class AppliedState(msgspec.Struct, frozen=True, gc=False):
     """One apply: the desired state, the values of the owned fields after it, and a version that still has them.
 
-    With `entry`, the object at that version, `values` and `content` are not known yet: few applied objects change
-    before they are applied again, so they are made when they are needed. The cache has the same entry until then.
+    With `entry`, the object at that version, `values` are not known yet: few applied objects change before they are
+    applied again, so they are computed when they are needed. The cache has the same entry until then.
     """
 
     uid: str
