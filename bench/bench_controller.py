@@ -339,7 +339,9 @@ def add_targets(result: Result, metrics: Results) -> None:
             result.target(f"no write {text} ({ours[column]:.0f})", ours[column] == 0)
     if "steady_cpu" in ours:
         cpu = ours["steady_cpu"]
-        result.target(f"at most {STEADY_CPU:g} s of CPU in a minute of steady state ({cpu:.2f} s)", round(cpu, 2) <= STEADY_CPU)
+        result.target(
+            f"at most {STEADY_CPU:g} s of CPU in a minute of steady state ({cpu:.2f} s)", round(cpu, 2) <= STEADY_CPU
+        )
 
 
 PLOTTED = ("equal_rate", "equal_cpu", "low_rate_p99", "p99", "peak", "steady_cpu")
