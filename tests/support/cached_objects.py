@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from konverge.cache.options import CacheOptions
+from konverge.cache.store import Store
 from konverge.objects import Key, Kind
 
-__all__ = ["WIDGET", "at", "deleted", "widget"]
+__all__ = ["WIDGET", "at", "deleted", "listed", "relist", "widget"]
 
 WIDGET = Kind("example.com", "v1", "Widget", "widgets")
 
@@ -29,3 +31,18 @@ def deleted(uid: str) -> bytes:
     """Return the Status that a server sends for a completed delete."""
     status = {"kind": "Status", "apiVersion": "v1", "status": "Success", "details": {"kind": "widgets", "uid": uid}}
     return json.dumps(status).encode()
+
+
+async def listed(*widgets: bytes, version: int = 10, **options: Any) -> Store:
+    """Return a store after a list of these objects."""
+    store = Store(WIDGET, options=CacheOptions(**options))
+    await relist(store, *widgets, version=version)
+    return store
+
+
+async def relist(store: Store, *widgets: bytes, version: int) -> None:
+    """List these objects into a store."""
+    store.begin()
+    for one in widgets:
+        store.put(one)
+    await store.swap(str(version))

@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from cached_objects import WIDGET, at, deleted, widget
+from cached_objects import WIDGET, at, deleted, listed, widget
 from konverge.cache.decoder import Decoder
 from konverge.cache.entries import Entry, SharedFieldsEntry
 from konverge.cache.events import Event
 from konverge.cache.indexes import by_path
 from konverge.cache.layers import Change, Layers
-from konverge.cache.options import CacheOptions
-from konverge.cache.store import Store, StoreStats
+from konverge.cache.store import StoreStats
 from konverge.errors import Expired
 from konverge.objects import LabelSelector
 
@@ -32,19 +31,6 @@ def layers_at(version: str, *entries: Entry, ordered: bool = True) -> Layers:
         layers.stage(one.key, one)
     layers.swap(version)
     return layers
-
-
-async def listed(*widgets: bytes, version: int = 10, **options: Any) -> Store:
-    store = Store(WIDGET, options=CacheOptions(**options))
-    await relist(store, *widgets, version=version)
-    return store
-
-
-async def relist(store: Store, *widgets: bytes, version: int) -> None:
-    store.begin()
-    for one in widgets:
-        store.put(one)
-    await store.swap(str(version))
 
 
 def names(entries: list[Entry]) -> list[str]:

@@ -9,28 +9,14 @@ from typing import Any
 
 import pytest
 
-from cached_objects import WIDGET, at, deleted, widget
+from cached_objects import WIDGET, at, deleted, listed, relist, widget
 from konverge.cache.events import Event, EventType, Subscription
 from konverge.cache.indexes import by_path
-from konverge.cache.options import CacheOptions
 from konverge.cache.store import Store
 from konverge.errors import DecodeError, Expired
 from konverge.objects import Unstructured
 
 GONE: dict[str, Any] = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}
-
-
-async def listed(*widgets: bytes, version: int = 10, **options: object) -> Store:
-    store = Store(WIDGET, options=CacheOptions(**options))  # type: ignore[arg-type]
-    await relist(store, *widgets, version=version)
-    return store
-
-
-async def relist(store: Store, *widgets: bytes, version: int) -> None:
-    store.begin()
-    for one in widgets:
-        store.put(one)
-    await store.swap(str(version))
 
 
 def record_events(store: Store) -> list[Event]:
