@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -35,7 +35,7 @@ _LABELS = "labels"
 _SERVED = (Operator.EQUALS, Operator.DOUBLE_EQUALS, Operator.IN)
 
 
-class _Bool(NamedTuple):
+class _Bool(msgspec.Struct, frozen=True):
     """A boolean as a key of a dict, where `True` is the same key as 1 [2]."""
 
     value: bool

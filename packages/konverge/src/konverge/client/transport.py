@@ -114,6 +114,7 @@ class HttpTransport:
     async def close(self) -> None:
         """Close all connections; safe to call twice. Responses that are still being read are aborted."""
         self._closed = True
+        self._fields.cache_clear()  # they contain credentials
         if self._pool is not None:
             self._pool.stop()
         for response in tuple(self._open):
@@ -220,7 +221,7 @@ class HttpTransport:
 
     def _encode(self, request: Request, identity: Identity) -> bytes:
         names = tuple(request.headers.items())
-        fields = self._fields(names, request.extra_headers, identity.authorization, stream=request.stream)
+        fields = self._fields(names, tuple(request.extra_headers), identity.authorization, stream=request.stream)
         if request.body or request.method not in ("GET", "HEAD"):
             fields = f"{fields}content-length: {len(request.body)}\r\n"
         return encode_request(request.method, self._prefix + request_target(request.path, request.query), fields)

@@ -3,7 +3,8 @@
 Rules that hold here:
 
 1. A state belongs to one object, by uid: an object that was created again has none.
-2. The desired state and the resulting values are stored as hashes, never as themselves: a Secret is not copied.
+2. The desired state and the resulting values are stored as hashes, or as an entry of the cache if that is small and
+   not a Secret: a Secret is not kept for longer than by the cache.
 3. Objects that are gone are dropped: each new state checks two old ones, and drops those whose object is gone.
 """
 
@@ -55,7 +56,8 @@ class AppliedState(msgspec.Struct, frozen=True, gc=False):
     """One apply: the desired state, the values of the owned fields after it, and a version that still has them.
 
     With `entry`, the object at that version, `values` are not known yet: few applied objects change before they are
-    applied again, so they are computed when they are needed. The cache has the same entry until then.
+    applied again, so they are computed when they are needed. The cache mostly has the same entry; after a change or a
+    delete the state alone holds it, until the object is applied again or the state is dropped.
     """
 
     uid: str
@@ -73,7 +75,7 @@ class LastApplied:
     this number nothing checks which objects still exist.
     """
 
-    def __init__(self, *, unchecked: int = 1_000) -> None:
+    def __init__(self, *, unchecked: int = 100) -> None:
         self._unchecked = unchecked
         self._states: OrderedDict[tuple[Kind, Key], AppliedState] = OrderedDict()
 

@@ -12,7 +12,7 @@ Rules of the parser (RFC 9112). Where h11 accepts more, the rule says what; it a
 6. A response to HEAD, a 2xx to CONNECT, a 204 and a 304 have no body, whatever their fields contain.
 7. `Transfer-Encoding: chunked`, or one `Content-Length` of at most 18 digits, or the end of the connection limits a
    body. Both fields, one of them twice, another coding, or a coding in HTTP/1.0 are errors (h11: accepts equal lengths,
-   and prefers the coding to a length).
+   and prefers the coding to a length). So is either of them in a trailer (h11: only if it is not valid).
 8. A connection can be used again after a response whose end is known without the end of the connection, from a server
    of HTTP/1.1 that does not close it, if no byte follows the response (h11: keeps bytes that follow).
 """
@@ -254,7 +254,7 @@ class ResponseParser:
             if len(data) - position >= _HEAD_BYTES:
                 raise HttpError("the trailers are too long")
             return _MORE
-        _check_fields(data[position : end + 2])
+        _check_trailers(data[position : end + 2])
         self.complete = True
         return end + 4
 
@@ -271,6 +271,13 @@ def _check_fields(block: bytes) -> None:
     """Check header fields, each of which ends with CR LF."""
     if _FIELDS.fullmatch(block) is None:
         raise HttpError("a header field is not valid")
+
+
+def _check_trailers(block: bytes) -> None:
+    _check_fields(block)
+    lowered = b"\r\n" + block.lower()
+    if _LENGTH in lowered or _CODING in lowered:
+        raise HttpError("its trailers contain a length or a coding")
 
 
 def _split_fields(block: bytes) -> Iterator[tuple[str, str]]:

@@ -106,6 +106,7 @@ def test_true_and_one_are_different_values() -> None:
     for name, value in (("a", True), ("b", 1), ("c", 1.0), ("d", False), ("e", 0)):
         index.update(None, node(name, value))
     assert set(index.find(True)) == {at("a")}
+    assert index.find((True,)) == ()
     assert set(index.find(1)) == {at("b"), at("c")}
     assert set(index.find(False)) == {at("d")}
     assert (index.count(True), index.count(1), index.count(0)) == (1, 2, 1)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from apply_rig import ApplyRig, apply_rig
 from konverge.client import InProcessTransport
-from konverge.k8s.core.v1 import ConfigMap
-from konverge.objects import ObjectMeta
+from konverge.k8s.core.v1 import ConfigMap, Secret
+from konverge.objects import ObjectMeta, kind_of
 from konverge_cluster.embedded_server import EmbeddedServer
 
 
@@ -45,3 +47,33 @@ async def test_endless_edits_of_other_fields_cause_no_write() -> None:
         await rig.seen(ConfigMap, "it")
         await rig.applier.apply(config_map("it", a="1"))
         assert rig.sent == ["apply"]
+
+
+@pytest.mark.parametrize(
+    ("obj", "kept"),
+    [
+        (config_map("it", a="1"), True),
+        (config_map("it", a="x" * 15_000), True),
+        (config_map("it", a="x" * 17_000), False),
+        (Secret(metadata=ObjectMeta(name="it"), data={"a": b"1"}), False),
+    ],
+    ids=["small", "below the limit", "large", "Secret"],
+)
+async def test_a_state_holds_only_small_objects_that_are_no_secrets(obj: ConfigMap | Secret, kept: bool) -> None:
+    transport = InProcessTransport(EmbeddedServer(seed=1).handle)
+    async with apply_rig(transport, "default", [ConfigMap, Secret]) as rig:
+        for _ in range(2):
+            made = await rig.applier.apply(obj)
+            state = rig.last_applied.get(kind_of(made), made.key, uid=made.uid)
+            assert state is not None
+            assert (state.entry is not None) is kept
+            change = {"metadata": {"annotations": {"theirs": made.resource_version}}}
+            await rig.others.patch(kind_of(made), made.key, change)
+            await rig.seen(type(made), "it")
+            await rig.applier.apply(obj)
+            state = rig.last_applied.get(kind_of(made), made.key, uid=made.uid)
+            assert state is not None
+            assert state.entry is None, "the values are known now"
+            await rig.others.delete(made)
+            await rig.seen(type(made), "it")
+        assert rig.sent == ["apply", "apply"]

@@ -136,6 +136,8 @@ def test_a_connection_is_not_used_again_when_it_may_be_closed_or_has_more(data: 
         CHUNKED + b"1\r\na\nb",
         CHUNKED + b"1" * 300,
         CHUNKED + b"0\r\nbad trailer\r\n\r\n",
+        CHUNKED + b"0\r\nX: y\r\nTransfer-encoding: gzip\r\n\r\n",
+        CHUNKED + b"0\r\ncontent-length: 1\r\n\r\n",
         b"HTTP/1.1 100 Continue\r\n\r\n" * 17,
         OK + b"X: " + b"x" * 70_000,
         CHUNKED + b"0\r\nX: " + b"x" * 70_000,

@@ -78,6 +78,8 @@ ENDINGS = [
     b"0;x\r\n\r\n",
     b"0\r\n",
     b"0\r\nbad\r\n\r\n",
+    b"0\r\nTransfer-Encoding: gzip\r\n\r\n",
+    b"0\r\nContent-Length: x\r\n\r\n",
     b"0\n\n",
 ]
 
