@@ -59,6 +59,7 @@ Recreate: TypeAlias = bool | Literal["Background", "Foreground", "Orphan"]
 
 _decode = msgspec.json.Decoder().decode
 _MAX_KEPT_BYTES = 16 << 10
+_SECRET = Kind("", "v1", "Secret", "secrets")
 _MAX_UNCACHED = 10_000
 """The number of states from which on states of uncached objects are dropped: their deletion is not observed."""
 
@@ -266,8 +267,7 @@ class Applier:
         text = live.json
         content = hash_without_status(text)
         if last is not None and _content_of(last) == content:
-            # Both entries have the values of the last apply; the cache has the new one anyway.
-            entry = live if last.entry is not None and _may_keep(desired.kind, live) else last.entry
+            entry = None if last.entry is None else live  # it has the same values, and the cache has it too
             self._store(desired, replace(last, version=version, content=content, entry=entry))
             return True
         document = _decode(text)
@@ -336,7 +336,9 @@ class Applier:
             return
         lister = self._lister(desired.kind, desired.key)
         entry = None if lister is None else lister.entry(desired.key)
-        if entry is not None and str(entry.version) == result.resource_version and _may_keep(desired.kind, entry):
+        # An entry may outlive its object in the state.
+        small = entry is not None and len(entry.data) <= _MAX_KEPT_BYTES and desired.kind != _SECRET
+        if entry is not None and small and str(entry.version) == result.resource_version:
             state = AppliedState(result.uid, desired.hash, result.resource_version, entry=entry)
         else:
             values = self._hash_values(document, desired)
@@ -356,11 +358,6 @@ class Applier:
 def _values_hash(comparison: Comparison) -> bytes:
     """Return a hash of the owned values, b"" if they are the desired ones: then the desired state tells them."""
     return b"" if comparison.matches else hash_json(comparison.values)
-
-
-def _may_keep(kind: Kind, entry: Entry) -> bool:
-    """Report whether a state may hold an entry, which outlives its object: it is small, and not a Secret."""
-    return entry.size <= _MAX_KEPT_BYTES and (kind.kind, kind.group) != ("Secret", "")
 
 
 def _content_of(state: AppliedState) -> bytes:
