@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 from konverge.cache import Cache
@@ -103,7 +103,9 @@ class Context:
     @cached_property
     def client(self) -> Client:
         """The client of the manager; what it writes is recorded for this reconcile."""
-        return self._dependencies.client.with_write_listener(self._record_write)
+        # Not a method: a client that refers to its context would leave each reconcile to the garbage collector.
+        listener = partial(_record_write, self._dependencies, self._reconcile, self._applied)
+        return self._dependencies.client.with_write_listener(listener)
 
     @cached_property
     def _applier(self) -> Applier:
@@ -335,12 +337,15 @@ class Context:
     def _record_read(self, kind: str, key: Key, found: str = "") -> None:
         self._dependencies.observers.read(self._reconcile, kind, key, found)
 
-    def _record_write(self, write: WriteEvent) -> None:
-        """Record a successful write: readers see it from now on, and its event does not enqueue this key again."""
-        self._applied.record_write(write)
-        self._dependencies.observers.write(self._reconcile, write)
-        self._dependencies.record_write(self.key, write)
-        record_in_cache(self.cache, write, writer=(self.controller, self.key))
+
+def _record_write(
+    dependencies: ReconcileDependencies, reconcile: ActiveReconcile, applied: AppliedObjects, write: WriteEvent
+) -> None:
+    """Record a successful write: readers see it from now on, and its event does not enqueue this key again."""
+    applied.record_write(write)
+    dependencies.observers.write(reconcile, write)
+    dependencies.record_write(reconcile.key, write)
+    record_in_cache(dependencies.cache, write, writer=(dependencies.controller, reconcile.key))
 
 
 def record_in_cache(cache: Cache, write: WriteEvent, *, writer: object = None) -> None:

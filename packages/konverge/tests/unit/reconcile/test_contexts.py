@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
+import weakref
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, Literal
@@ -119,6 +121,33 @@ async def test_reads_come_from_the_namespace_of_the_object_and_are_recorded(bloc
         ("ConfigMap", "", "2 by app"),
         ("ConfigMap", "shop/", "1 by app"),
     ]
+
+
+async def test_a_reconcile_leaves_nothing_to_the_garbage_collector() -> None:
+    world, contexts, was_enabled = await filled_world(), list[weakref.ref[Context]](), gc.isenabled()
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        contexts.append(weakref.ref(ctx))
+        await ctx.apply(ConfigMap(metadata=ObjectMeta(name="child"), data={"size": str(obj.spec.size)}))
+        ctx.owned(ConfigMap)
+        ctx.event("Made", "a box")
+        ctx.log.debug("made")
+        ctx.set_ready(obj, True, reason="Done")
+        await ctx.update_status(obj)
+        await ctx.prune(ConfigMap)
+
+    gc.disable()
+    try:
+        async with operating(world, controller_for(Gadget).owns(ConfigMap).build(reconcile)):
+            await settle()
+            await world.client.patch(Gadget, "a", {"spec": {"size": 2}})
+            await settle()
+            found = [context() for context in contexts]
+    finally:
+        if was_enabled:
+            gc.enable()
+    assert found == [None] * len(found)
+    assert len(found) >= 2
 
 
 @pytest.mark.parametrize("blocking", [False, True])
