@@ -182,7 +182,7 @@ def report(measured: dict[str, Measurement], rounds: int, gets: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--gets", type=int, default=GETS)
     parser.add_argument("--contender", choices=CONTENDERS)
     parser.add_argument("--port", type=int, default=0)
