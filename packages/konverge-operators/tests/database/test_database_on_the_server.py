@@ -24,7 +24,7 @@ from konverge_operators.database.memory import InMemoryEngine
 from konverge_operators.database.operator import new_operator
 from volume_clusters import provisioner
 
-pytestmark = [pytest.mark.control_plane, pytest.mark.real_time, pytest.mark.usefixtures("control_plane")]
+pytestmark = [pytest.mark.control_plane, pytest.mark.real_time(limit=600), pytest.mark.usefixtures("control_plane")]
 
 LIMIT = 150.0
 HOME, NAMESPACE = "database-system", "production"

@@ -26,7 +26,7 @@ from konverge_operators.ecommerce.operator import new_operator
 from shop_apps import NAME, NAMESPACE, credentials, sample
 from volume_clusters import provisioner
 
-pytestmark = [pytest.mark.control_plane, pytest.mark.real_time, pytest.mark.usefixtures("control_plane")]
+pytestmark = [pytest.mark.control_plane, pytest.mark.real_time(limit=600), pytest.mark.usefixtures("control_plane")]
 
 LIMIT = 150.0
 HOME = "shop-system"

@@ -32,7 +32,7 @@ from volume_clusters import provisioner
 
 pytestmark = [
     pytest.mark.control_plane,
-    pytest.mark.real_time,
+    pytest.mark.real_time(limit=600),
     pytest.mark.plain_loop,  # asyncio in debug mode takes most of the time
     pytest.mark.usefixtures("control_plane"),
 ]

@@ -16,7 +16,7 @@ from konverge_operators.redis.cache.api import Cache, CachePhase
 from konverge_operators.redis.operator import new_operator
 from redis_servers import cache_sample, operating_on
 
-pytestmark = [pytest.mark.control_plane, pytest.mark.real_time, pytest.mark.usefixtures("control_plane")]
+pytestmark = [pytest.mark.control_plane, pytest.mark.real_time(limit=600), pytest.mark.usefixtures("control_plane")]
 
 LIMIT = 150.0
 NAME, NAMESPACE = "sessions", "caches"
