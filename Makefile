@@ -16,7 +16,7 @@ MUTANTS_STAMP := $(MUTANTS_VENV)/.installed
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types pyright vocabulary fast framework wheels contract cluster processes matrix dist \
 	control-plane generate golden fuzz faults campaigns interop engines mutants bench bench-smoke bench-scale bench-objects bench-client bench-transport bench-controlplane bench-cluster \
-	bench-builtins bench-authorization bench-peers bench-cache bench-cache-events bench-controller bench-process-nodes bench-trace bench-import bench-webapp pins clean
+	bench-builtins bench-authorization bench-peers bench-cache bench-cache-events bench-controller bench-process-nodes bench-trace bench-profile bench-import bench-webapp pins clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -199,6 +199,9 @@ bench-process-nodes: $(STAMP) ## process nodes: time to a ready pod, what 50 idl
 
 bench-trace: $(STAMP) ## the functions and files that one change of an object runs through
 	$(BIN)/python bench/trace_reconcile.py
+
+bench-profile: $(BENCH_STAMP) ## where the CPU time of an operator goes, on a real API server; BEFORE=<commit> for an earlier version too
+	$(BENCH) bench/profile_operator.py $(if $(BEFORE),--before '$(BEFORE)')
 
 bench-import: $(STAMP) ## what importing the names of an operator costs
 	$(BIN)/python bench/bench_import.py

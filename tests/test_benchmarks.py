@@ -37,6 +37,14 @@ def test_every_benchmark_runs_and_the_page_shows_it(tmp_path: Path) -> None:
     assert all((tmp_path / "docs" / one).exists() for one in charts)
 
 
+@pytest.mark.control_plane
+def test_a_profile_names_the_parts_of_an_operator(tmp_path: Path) -> None:
+    run(["profile_operator.py", "--shops", "5"], os.environ | {"KONVERGE_BENCH_RESULTS": str(tmp_path)})
+
+    rows = (tmp_path / "profile.md").read_text().splitlines()
+    assert all(any(row.startswith(f"| {part} |") for row in rows) for part in ("konverge.reconcile", "asyncio", "all"))
+
+
 def run(command: list[str], environment: dict[str, str]) -> None:
     program = [sys.executable, str(BENCH / command[0]), *command[1:]]
     done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False, timeout=300)
