@@ -25,8 +25,10 @@ settings.register_profile(
 )
 settings.load_profile("konverge")
 
-# A shell starts background commands with SIGINT ignored, and the programs that tests start would inherit it.
+# A shell starts background commands with SIGINT ignored, nohup any command with SIGHUP ignored, and the programs that
+# tests start would inherit it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
