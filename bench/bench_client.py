@@ -22,7 +22,7 @@ from measurement import Measurement, Result, measure_metrics
 
 SHARE = float(os.environ.get("KONVERGE_BENCH_SHARE", "1"))
 """The part of the work that is done: a smoke test needs little."""
-GETS, CREATES, PATCHES, LISTED, EVENTS = (max(1, int(one * SHARE)) for one in (400, 200, 200, 5_000, 10_000))
+GETS, CREATES, PATCHES, LISTED, EVENTS = (max(1, int(one * SHARE)) for one in (2_000, 400, 400, 5_000, 10_000))
 NAMESPACE = "bench"
 PAYLOAD = {"config.yaml": "key: value\n" * 60, "mode": "fast"}
 
@@ -313,7 +313,7 @@ def report(metrics: dict[str, dict[str, Measurement]], rounds: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
     parser.add_argument("--contender", choices=CONTENDERS, help="run only this one, in this process")
     parser.add_argument("--kubeconfig", default="")

@@ -169,14 +169,21 @@ def save_result(name: str, text: str) -> None:
 
 def machine_facts() -> dict[str, Any]:
     """Return what describes the machine and the commit."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "commit": commit.stdout.strip() or "unknown",
+        "commit": _commit() or "unknown",
         "cores": os.cpu_count(),
         "processor": _processor(),
         "python": platform.python_version(),
     }
+
+
+def _commit() -> str:
+    try:
+        found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    except FileNotFoundError:  # no git: not a reason to lose an hour of measurements
+        return ""
+    return found.stdout.strip()
 
 
 def _processor() -> str:
