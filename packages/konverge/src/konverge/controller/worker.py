@@ -148,10 +148,12 @@ class Worker(Generic[T]):
         except BaseException as error:  # an error of the reconciler affects only its own key [1]
             if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
                 raise
-            described = self._described(error, timed_out=limit.expired())
-            outcome = self._handle_error(reconcile, described)
-            return ReconcileEnd(outcome, error=f"{type(described).__name__}: {described}")
+            return self._end_with_error(reconcile, self._described(error, timed_out=limit.expired()))
         return ReconcileEnd(self._handle_result(reconcile.key, result), result=str(result))
+
+    def _end_with_error(self, reconcile: ActiveReconcile, error: BaseException) -> ReconcileEnd:
+        """Handle an error; a variable for it in the frame that its traceback contains would be a cycle."""
+        return ReconcileEnd(self._handle_error(reconcile, error), error=f"{type(error).__name__}: {error}")
 
     def _described(self, error: BaseException, *, timed_out: bool) -> BaseException:
         if isinstance(error, TimeoutError) and timed_out:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import logging
 import weakref
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -14,7 +15,7 @@ import pytest
 
 from gadgets import Gadget, World, gadget, operating, world_with_gadgets
 from konverge import Client, Context, Key, Manager, ObjectMeta, Result, controller_for
-from konverge.errors import AlreadyExists, ApplyConflict, Conflict, Invalid, NotFound, WriteRefused
+from konverge.errors import AlreadyExists, ApplyConflict, Conflict, Invalid, NotFound, Retry, WriteRefused
 from konverge.k8s.core.v1 import ConfigMap, Namespace, Secret
 from konverge.k8s.events.v1 import Event
 from konverge.reconcile import ActiveReconcile, BlockingContext, ReconcileObserver
@@ -123,7 +124,11 @@ async def test_reads_come_from_the_namespace_of_the_object_and_are_recorded(bloc
     ]
 
 
-async def test_a_reconcile_leaves_nothing_to_the_garbage_collector() -> None:
+@pytest.mark.parametrize("fails", [False, True])
+async def test_the_context_of_a_reconcile_is_not_left_to_the_garbage_collector(
+    fails: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.ERROR, logger="konverge.controller")  # a captured record would keep the error
     world, contexts, was_enabled = await filled_world(), list[weakref.ref[Context]](), gc.isenabled()
 
     async def reconcile(obj: Gadget, ctx: Context) -> None:
@@ -135,6 +140,8 @@ async def test_a_reconcile_leaves_nothing_to_the_garbage_collector() -> None:
         ctx.set_ready(obj, True, reason="Done")
         await ctx.update_status(obj)
         await ctx.prune(ConfigMap)
+        if fails and len(contexts) == 1:
+            raise Retry("not yet", after=1)
 
     gc.disable()
     try:
