@@ -26,9 +26,10 @@ settings.register_profile(
 settings.load_profile("konverge")
 
 # A shell starts background commands with SIGINT ignored, nohup any command with SIGHUP ignored, and the programs that
-# tests start would inherit it.
+# tests start would inherit it. A handler is not inherited, and one that does nothing protects this process as before.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 @pytest.fixture(scope="session")
