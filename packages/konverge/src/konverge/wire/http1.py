@@ -88,23 +88,24 @@ class ResponseParser:
         "_left",
         "_lowered",
         "_method",
-        "_parts",
         "_pending",
         "_step",
         "complete",
         "keep_alive",
+        "parts",
         "status",
     )
 
     def __init__(self, method: str) -> None:
         self._method = method
         self._pending = b""
-        self._parts: list[bytes] = []
         self._step: _Step = ResponseParser._parse_head
         self._left = 0
         self._interim = 0
         self._fields = self._lowered = b""
         self._headers: dict[str, str] | None = None
+        self.parts: list[bytes] = []
+        """The parts of the body in the bytes of the last `feed`, also when it raised."""
         self.status = 0
         """The status; 0 until the header fields are complete."""
         self.complete = False
@@ -142,7 +143,7 @@ class ResponseParser:
             data = self._pending + data
             self._pending = b""
         parts: list[bytes] = []
-        self._parts = parts
+        self.parts = parts
         position, end = 0, len(data)
         while position < end and not self.complete:
             following = self._step(self, data, position)
@@ -207,13 +208,13 @@ class ResponseParser:
 
     def _parse_sized(self, data: bytes, position: int) -> int:
         taken = min(self._left, len(data) - position)
-        self._parts.append(data if taken == len(data) else data[position : position + taken])
+        self.parts.append(data if taken == len(data) else data[position : position + taken])
         self._left -= taken
         self.complete = self._left == 0
         return position + taken
 
     def _parse_until_end(self, data: bytes, position: int) -> int:
-        self._parts.append(data[position:])
+        self.parts.append(data[position:])
         return len(data)
 
     def _parse_chunk_size(self, data: bytes, position: int) -> int:
@@ -231,7 +232,7 @@ class ResponseParser:
 
     def _parse_chunk(self, data: bytes, position: int) -> int:
         taken = min(self._left, len(data) - position)
-        self._parts.append(data[position : position + taken])
+        self.parts.append(data[position : position + taken])
         self._left -= taken
         if not self._left:
             self._step = ResponseParser._parse_chunk_end

@@ -41,6 +41,20 @@ def test_no_bytes_raise_anything_but_decode_errors(garbage: bytes) -> None:
     assert gzip.decompress(garbage) is not None
 
 
+@pytest.mark.parametrize("rest", [b"junk", gzip.compress(b"a second one")], ids=["junk", "member"])
+@pytest.mark.parametrize("together", [False, True])
+def test_nothing_follows_the_end_of_a_gzip_stream(rest: bytes, together: bool) -> None:
+    packed = gzip.compress(b"body")
+    with pytest.raises(DecodeError, match="goes on after the end"):
+        unpack([packed + rest] if together else [packed, rest], "gzip")
+
+
+def test_a_body_without_bytes_is_empty_whatever_its_encoding() -> None:
+    assert unpack([], "gzip") == b""
+    with pytest.raises(DecodeError, match="in the middle"):
+        unpack([gzip.compress(b"body")[:1]], "gzip")
+
+
 def test_a_decompression_bomb_is_read_in_small_parts() -> None:
     packer = zlib.compressobj(wbits=31)
     bomb = packer.compress(b"\0" * 20_000_000) + packer.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -11,6 +12,7 @@ import pytest
 from faulty_server import FaultyServer, Handler, ReceivedRequest, serving
 from konverge.client import Client, ClientConfig
 from konverge.client.aiohttp_transport import AiohttpTransport
+from konverge.client.connection.http_connection import READ_BYTES
 from konverge.client.connection.limits import Limits
 from konverge.client.engines import new_transport
 from konverge.client.transport import HttpTransport
@@ -163,6 +165,59 @@ async def test_bytes_that_nobody_asked_for_close_the_connection() -> None:
         assert await closed == b""
         assert await body_of(transport) == b"{}"
         assert server.connections == 2
+
+
+async def test_bytes_behind_a_response_are_not_the_next_response() -> None:
+    """They wait in the socket if the response fills the buffer, and the next request is sent before they are read."""
+
+    async def handler(request: ReceivedRequest) -> None:
+        if request.connection > 1:
+            await request.respond()
+            return
+        head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
+        size = READ_BYTES - len(head % READ_BYTES)
+        await request.write(head % size + b"x" * size + head % 6 + b"poison")
+
+    async with wired(handler) as (transport, server):
+        first = await body_of(transport)
+        assert await body_of(transport) == b"{}"
+        assert first == b"x" * len(first)
+        assert server.connections == 2
+
+
+async def test_a_request_is_not_sent_to_a_server_that_has_just_closed() -> None:
+    async def handler(request: ReceivedRequest) -> None:
+        await request.respond()
+        sockets.append(request.writer.get_extra_info("socket"))
+
+    sockets: list[socket.socket] = []
+    async with wired(handler) as (transport, server):
+        await body_of(transport)
+        sockets[0].shutdown(socket.SHUT_RDWR)  # the event loop has not read the end yet
+        assert await body_of(transport, Request("PUT", "/x", body=b"{}", timeout=10)) == b"{}"
+        assert server.connections == 2
+
+
+async def test_what_has_arrived_is_returned_before_an_error() -> None:
+    async def handler(request: ReceivedRequest) -> None:
+        await request.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\ngarbage\r\n")
+
+    async with wired(handler) as (transport, _), await transport.send(Request("GET", "/x", stream=True)) as response:
+        chunks = response.chunks()
+        assert await anext(chunks) == b"abc"
+        with pytest.raises(TransportError, match="the size of a chunk is not valid"):
+            await anext(chunks)
+
+
+@pytest.mark.parametrize("method", ["HEAD", "GET"])
+async def test_a_response_without_a_body_may_have_an_encoding(method: str) -> None:
+    length = 1 << 40 if method == "HEAD" else 0
+
+    async def handler(request: ReceivedRequest) -> None:
+        await request.write(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % length)
+
+    async with wired(handler) as (transport, _):
+        assert await body_of(transport, Request(method, "/x", timeout=10)) == b""
 
 
 async def test_a_stream_that_nobody_reads_makes_the_server_wait() -> None:

@@ -85,6 +85,13 @@ def test_what_the_session_encrypts_arrives(contexts: tuple[ssl.SSLContext, ssl.S
     assert received == text
 
 
+def test_a_part_of_a_record_is_known(contexts: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
+    session, peer = connected(contexts)
+    data, data_of_two = peer.encrypt(b"text"), peer.encrypt(b"first") + peer.encrypt(b"second")
+    texts = [(session.decrypt(part), session.incomplete) for part in (data, data_of_two[:-1], data_of_two[-1:])]
+    assert texts == [(b"text", False), (b"first", True), (b"second", False)]
+
+
 def test_text_before_the_end_of_the_session_is_returned(contexts: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
     session, peer = connected(contexts)
 

@@ -46,30 +46,34 @@ class Decompressor:
         if encoding not in ("", "identity", "gzip", "x-gzip"):
             raise DecodeError(f"the response has content encoding {encoding[:40]!r}, expected gzip")
         self._gzip = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS) if "gzip" in encoding else None
+        self._begun = False  # a response without a body may name an encoding too
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         """Yield the decompressed content of a chunk in parts of bounded size.
 
-        Raises: DecodeError when the bytes are not gzip.
+        Raises: DecodeError when the bytes are not gzip, or follow its end.
         """
         if self._gzip is None:
             yield chunk
             return
+        self._begun = True
         while chunk:
+            if self._gzip.eof:
+                raise DecodeError("the response goes on after the end of its gzip stream")
             try:
                 part = self._gzip.decompress(chunk, _STEP)
             except zlib.error as error:
                 raise DecodeError("the response has content encoding gzip and is not valid gzip") from error
             if part:
                 yield part
-            chunk = self._gzip.unconsumed_tail
+            chunk = self._gzip.unconsumed_tail or self._gzip.unused_data
 
     def close(self) -> None:
         """Check that the body is complete.
 
         Raises: DecodeError when the gzip stream is not.
         """
-        if self._gzip is not None and not self._gzip.eof:
+        if self._gzip is not None and self._begun and not self._gzip.eof:
             raise DecodeError("the response ends in the middle of its gzip stream")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import ssl
 from collections.abc import Callable
 from typing import Protocol, cast
@@ -47,11 +48,22 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.idle_since = 0.0
         self._tls: TlsSession | None = None
         self._handshake: asyncio.Future[None] | None = None
+        self._poll: select.poll | None = None
 
     @property
     def usable(self) -> bool:
         """True while the connection is open on both sides, as far as is known."""
         return self.transport is not None and not self.transport.is_closing()
+
+    def has_unread_input(self) -> bool:
+        """Report whether bytes, or the end of the connection, wait to be read.
+
+        On an idle connection they belong to no request, and the next one would get them as its response: the event loop
+        may be about to read them, after the step that sends that request.
+        """
+        if self._tls is not None and self._tls.incomplete:
+            return True
+        return self._poll is not None and bool(self._poll.poll(0))
 
     async def start_tls(self, context: ssl.SSLContext, server_name: str) -> None:
         """Return when the TLS handshake is done.
@@ -104,6 +116,10 @@ class HttpConnection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to use the transport."""
         self.transport = cast("asyncio.Transport", transport)
+        socket = transport.get_extra_info("socket")
+        if socket is not None:
+            self._poll = select.poll()
+            self._poll.register(socket.fileno(), select.POLLIN)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
         """Return the buffer to read into."""

@@ -26,7 +26,8 @@ class ConnectionPool:
     Promises:
 
     - at most `Limits.connections` calls have a connection at a time, the others wait in order; streams are not counted;
-    - the connection that was used last is used next, and one that is idle for `Limits.idle` seconds is closed;
+    - the connection that was used last is used next; one that is idle for `Limits.idle` seconds, or on which something
+      arrived meanwhile, is closed;
     - after `close` no socket is left, and whoever waits gets PoolClosed.
     """
 
@@ -51,10 +52,14 @@ class ConnectionPool:
         idle = self._idle.get(context)
         while idle:
             connection = idle.pop()
-            if connection.usable:
-                self._calls += not stream
-                connection.is_call = not stream
-                return connection
+            if not connection.usable:
+                continue
+            if connection.has_unread_input():
+                connection.abort()
+                continue
+            self._calls += not stream
+            connection.is_call = not stream
+            return connection
         return None
 
     async def take(self, context: ssl.SSLContext | None, *, stream: bool) -> HttpConnection:

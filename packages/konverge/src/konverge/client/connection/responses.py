@@ -119,20 +119,23 @@ class HttpResponse:
     def receive(self, data: bytes) -> None:
         """Receive bytes from the connection."""
         try:
-            parts = self._parser.feed(data)
+            self._keep(self._parser.feed(data))
         except HttpError as error:
+            self._keep(self._parser.parts)
             self._fail(f"the response is not HTTP: {error}")
             return
-        for part in parts:
-            self._unread += len(part)
-            self._received += len(part)
-        self._parts.extend(parts)
         if self._parser.complete:
             self._end(keep_alive=self._parser.keep_alive)
         elif self._unread > _UNREAD_BYTES and not self._paused and self._connection is not None:
             self._paused = True
             self._connection.pause_reading()
         self._wake()
+
+    def _keep(self, parts: list[bytes]) -> None:
+        for part in parts:
+            self._unread += len(part)
+            self._received += len(part)
+        self._parts.extend(parts)
 
     def connection_lost(self, error: BaseException | None) -> None:
         """Receive the end of the connection."""
@@ -170,7 +173,8 @@ class HttpResponse:
     # Reading.
 
     async def _read(self) -> bytes:
-        if int(self._parser.headers.get("content-length", "0")) > self._body_limit:
+        has_body = self._unread or not self._parser.complete
+        if has_body and int(self._parser.headers.get("content-length", "0")) > self._body_limit:
             raise too_large(self._body_limit)
         return await read_all(Chunks(self._receive, self._encoding), limit=self._body_limit)
 

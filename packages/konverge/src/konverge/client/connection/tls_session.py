@@ -21,7 +21,7 @@ class TlsSession:
     `pending_output` returns what has to be sent to the peer.
     """
 
-    __slots__ = ("_incoming", "_outgoing", "_tls", "ended")
+    __slots__ = ("_incoming", "_outgoing", "_tls", "ended", "incomplete")
 
     def __init__(self, context: ssl.SSLContext, server_name: str) -> None:
         self._incoming = ssl.MemoryBIO()
@@ -29,6 +29,8 @@ class TlsSession:
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_name)
         self.ended = False
         """True when the peer has announced that it sends nothing more."""
+        self.incomplete = False
+        """True if the last bytes of the peer ended in the middle of a record, or with one that has no text."""
 
     def advance_handshake(self, data: bytes | memoryview = b"") -> bool:
         """Continue the handshake with bytes of the peer; return True when it is done.
@@ -63,8 +65,9 @@ class TlsSession:
                 text = read(_RECORD_BYTES)
                 self.ended = not text
                 parts.append(text)
+            self.incomplete = False
         except ssl.SSLWantReadError:
-            pass  # the rest of a record has yet to arrive
+            self.incomplete = True
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def pending_output(self) -> bytes:
