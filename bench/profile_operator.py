@@ -3,7 +3,7 @@
 Run by `make bench-profile`; BEFORE=<commit> profiles that commit too, in the same run. Each version makes the children
 and the statuses of some hundred shops on a real server. The profiler measures the time between calls and costs each
 call about as much, so parts with many small functions look larger than they are: compare a part with itself. The time
-in `poll` is left out, since it is waiting.
+in `poll` is left out, since it is waiting. The start of the operator is included: with 500 shops a tenth of the calls.
 """
 
 from __future__ import annotations
@@ -68,8 +68,10 @@ def parts_of(profile: Path, count: int) -> dict[str, tuple[float, float]]:
 
 def unpack(commit: str, directory: Path) -> Path:
     """Write the tree of a commit into the directory, and return the directory."""
-    archive = subprocess.run(["git", "archive", commit], cwd=ROOT, check=True, capture_output=True).stdout
-    with tarfile.open(fileobj=BytesIO(archive)) as tar:
+    archive = subprocess.run(["git", "archive", commit], cwd=ROOT, check=False, capture_output=True)
+    if archive.returncode != 0:
+        raise SystemExit(f"--before {commit}: {archive.stderr.decode(errors='replace').strip()}")
+    with tarfile.open(fileobj=BytesIO(archive.stdout)) as tar:
         tar.extractall(directory, filter="data")
     return directory
 
@@ -125,8 +127,10 @@ def main() -> None:
     """Profile the versions one after the other, and save the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--before", metavar="COMMIT", help="an earlier version to profile too")
-    parser.add_argument("--shops", type=int, default=500)
+    parser.add_argument("--shops", type=int, default=500, help="how many objects the operator makes, 500 by default")
     arguments = parser.parse_args()
+    if arguments.shops < 1:
+        parser.error(f"--shops {arguments.shops}: write a number above 0")
     profiles: dict[str, dict[str, tuple[float, float]]] = {}
     with tempfile.TemporaryDirectory() as directory:
         if arguments.before:
