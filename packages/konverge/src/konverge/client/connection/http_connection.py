@@ -55,7 +55,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         """True while the connection is open on both sides, as far as is known."""
         return self.transport is not None and not self.transport.is_closing()
 
-    def has_unread_input(self) -> bool:
+    def has_pending_input(self) -> bool:
         """Report whether bytes, or the end of the connection, wait to be read.
 
         On an idle connection they belong to no request, and the next one would get them as its response: the event loop

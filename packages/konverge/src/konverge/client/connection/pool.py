@@ -54,7 +54,7 @@ class ConnectionPool:
             connection = idle.pop()
             if not connection.usable:
                 continue
-            if connection.has_unread_input():
+            if connection.has_pending_input():
                 connection.abort()
                 continue
             self._calls += not stream
